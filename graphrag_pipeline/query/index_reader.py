@@ -102,11 +102,11 @@ class SnapshotReader:
             return np.broadcast_to(True, self.snapshot.n_rows(table))
         return self.document_mask.masks[table]
 
-    def documents(self, ids: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """Return the title and path of documents by id."""
+    def documents(self, ids: Iterable[str]) -> dict[str, tuple[str, str, str | None]]:
+        """Return the title, the path and the date of documents by id."""
         rows = self.snapshot.rows_of("documents", sorted(set(ids)))
-        known = self.snapshot.take("documents", rows[rows >= 0], ["id", "title", "path"])
-        return {record["id"]: (record["title"], record["path"]) for record in known}
+        known = self.snapshot.take("documents", rows[rows >= 0], ["id", "title", "path", "creation_date"])
+        return {record.pop("id"): tuple(record.values()) for record in known}
 
     @functools.cached_property
     def names(self) -> NameIndex:

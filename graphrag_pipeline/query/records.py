@@ -78,14 +78,11 @@ def read_text_units(
         titles, levels = record.pop("heading_path", None) or (), record.pop("heading_levels", None) or ()
         record["headings"] = tuple(zip(levels, titles, strict=True))
     documents = index.documents(record["document_id"] for record in found)
+    for record in found:
+        names = documents.get(record["document_id"], ("", "", None))
+        record["document_title"], record["document_path"], record["document_date"] = names
     return tuple(
-        TextUnitRecord(
-            **record,
-            document_title=documents.get(record["document_id"], ("", ""))[0],
-            document_path=documents.get(record["document_id"], ("", ""))[1],
-            score=score,
-            entities=informed,
-        )
+        TextUnitRecord(**record, score=score, entities=informed)
         for record, score, informed in zip(found, _floats(scores), entities or [()] * len(found), strict=True)
     )
 

@@ -132,6 +132,7 @@ class TextUnitRecord:
     headings: Headings = ()
     first_page: int | None = None
     last_page: int | None = None
+    document_date: str | None = None
 
     @property
     def n_header(self) -> int:
@@ -225,6 +226,7 @@ class Citation:
         text_unit: its human-readable id.
         document_path: inside the input folder; "" where an import has none.
         first_page, last_page: of the text unit; None if not known.
+        document_date: ISO 8601; None if the document has none.
     """
 
     number: int
@@ -241,6 +243,7 @@ class Citation:
     document_path: str = ""
     first_page: int | None = None
     last_page: int | None = None
+    document_date: str | None = None
 
     @property
     def record(self) -> str:

@@ -154,7 +154,7 @@ def quote_document(index: GraphIndex, document: str, start: int, end: int, filte
     reader = index.where(filters)
     most = start + MAX_PASSAGE
     found = read_text(reader, document, start, min(end, most) if end else most)
-    _, path = reader.documents([found.id])[found.id]
+    _, path, _ = reader.documents([found.id])[found.id]
     heading = f"{found.title}, characters {found.start}-{found.end} of {found.n_characters}"
     return _reply(
         index,

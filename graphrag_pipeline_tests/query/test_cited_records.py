@@ -99,7 +99,7 @@ def test_a_citation_tells_its_record_text_unit_document_and_place(small: GraphIn
         "number": 1, "kind": "text_unit", "id": unit["id"], "human_readable_id": unit["human_readable_id"],
         "text_unit_id": unit["id"], "document_id": unit["document_id"], "document_title": "a.txt",
         "quote": "Marley haunted Scrooge.", "start": 0, "end": 23, "text_unit": unit["human_readable_id"],
-        "document_path": "a.txt", "first_page": None, "last_page": None,
+        "document_path": "a.txt", "first_page": None, "last_page": None, "document_date": None,
         "record": f"[Data: Sources ({unit['human_readable_id']})]",
     }  # fmt: skip
 

@@ -31,6 +31,7 @@ def check_citations(index: GraphIndex, result: SearchResult) -> None:
         assert text_unit["document_id"] == document["id"]
         assert text_unit["human_readable_id"] == citation.text_unit
         assert (document["title"], document["path"]) == (citation.document_title, citation.document_path)
+        assert document["creation_date"] == citation.document_date
         assert citation.quote and citation.quote in text_unit["text"]
         assert document["text"][shown["start"] : shown["end"]] == citation.quote
         [resolved] = CitedRecords(index).read_cited(shown["record"])

@@ -72,6 +72,7 @@ def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedR
         document_path=unit.document_path,
         first_page=unit.first_page,
         last_page=unit.last_page,
+        document_date=unit.document_date,
     )
 
 

@@ -80,6 +80,7 @@ class CitationFacts(BaseModel):
     document_path: str
     first_page: int | None
     last_page: int | None
+    document_date: str | None
     record: str
 
 

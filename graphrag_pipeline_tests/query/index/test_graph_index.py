@@ -89,7 +89,8 @@ def test_the_json_form_is_the_contract(carol):
     ]  # fmt: skip
     assert list(result["citations"][0]) == [
         "number", "kind", "id", "human_readable_id", "text_unit_id", "document_id", "document_title", "quote", "start",
-        "end", "text_unit", "document_path", "first_page", "last_page", "record",
+        "end", "text_unit", "document_path", "first_page", "last_page",
+        "document_date", "record",
     ]  # fmt: skip
     assert list(result["context"]) == ["entities", "relationships", "reports", "claims", "text_units"]
     assert {"id", "document_id", "document_title", "text", "start", "end", "score"} <= set(

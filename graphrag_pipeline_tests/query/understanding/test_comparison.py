@@ -37,6 +37,7 @@ def test_what_differs_is_said_before_the_passages_of_both(index: GraphIndex, que
     result = index.search(question)
     assert result.answer.startswith(LEAD)
     assert {citation.document_path for citation in result.citations[:3]} == {"2025-03-04_first.md", "second.md"}
+    assert all(citation.document_date for citation in result.citations[:3])
     assert result.selection["comparison"]["labels"]["severity"] == ("SEV-1", "SEV-2")
     asked = add_comparison(index, TimeScope(question)).question  # as a model gets it
     assert asked == f"{question} (“TICKET-118: Baskets lost”; “TICKET-120: Baskets lost again”)"

@@ -1,6 +1,6 @@
 // One turn of a conversation: the question, its answer with numbered citations, the sources, and what was read for it.
 
-import { get, post, session } from "../core/api.js";
+import { post, session } from "../core/api.js";
 import { link } from "../core/routes.js";
 import { cutter, excerpt, pages, visible } from "../core/text.js";
 import { Component, count, html, Icon, Problem } from "../core/ui.js";
@@ -80,18 +80,10 @@ function facts({ method, selection, seconds, citations, usage }) {
 
 /** The cited passages as cards, those of one document below its title and date. */
 class Sources extends Component {
-  async componentDidMount() {
-    const dates = [...new Set(this.props.citations.map((one) => one.document_id))].map(async (id) => {
-      const found = await get(`/documents/${encodeURIComponent(id)}/text`, { start: 0, end: 0 }).catch(() => null);
-      return [id, found?.document.creation_date];
-    });
-    this.setState({ dates: new Map(await Promise.all(dates)) });
-  }
-
-  render({ citations, units, cite, source }, { dates }) {
-    const documents = [...new Map(citations.map((one) => [one.document_id, one.document_title]))];
-    return html`<section aria-label="Sources"><h3 class="sources-head" tabindex="-1">Sources</h3>${documents.map(([id, title]) => html`
-      <h4 class="source-head">${visible(title)} ${dates?.get(id) && html`<time class="count">${visible(dates.get(id))}</time>`}</h4>
+  render({ citations, units, cite, source }) {
+    const documents = new Map(citations.map((one) => [one.document_id, one]));
+    return html`<section aria-label="Sources"><h3 class="sources-head" tabindex="-1">Sources</h3>${[...documents].map(([id, { document_title: title, document_date: date }]) => html`
+      <h4 class="source-head">${visible(title)} ${date && html`<time class="count">${visible(date)}</time>`}</h4>
       <ul class="sources">${citations.filter((one) => one.document_id === id).map((one) => html`<li>
         <button aria-pressed=${source === one} onClick=${() => cite(one)}>
           <span class="source-head"><b>${one.number}</b> ${sectionOf(one, units)}${pages(one)}</span> <q>${excerpt(one.quote, MOST_QUOTED)}</q></button></li>`)}</ul>`)}</section>`;
