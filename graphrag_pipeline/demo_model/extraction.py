@@ -137,7 +137,7 @@ def _pair_records(
 
 
 def _description(sentence: str, marks: Marks) -> str:
-    text = sentence[:_MAX_DESCRIPTION]
+    text = sentence if len(sentence) <= _MAX_DESCRIPTION else sentence[:_MAX_DESCRIPTION].rpartition(" ")[0]
     for mark in (marks.field, marks.record, marks.end):
         text = text.replace(mark, " ")
     return text

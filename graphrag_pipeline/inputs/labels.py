@@ -53,7 +53,8 @@ def read_labels(structure: Structure) -> dict[str, str]:
 
 
 def _is_label(label: str, value: str) -> bool:
-    return 0 < len(label.split()) <= MAX_WORDS and 0 < len(value) <= MAX_VALUE and not _SENTENCES.search(value)
+    is_name = label[:1].isalpha() and len(label.split()) <= MAX_WORDS  # 09:02 is a time in a table of events
+    return is_name and 0 < len(value) <= MAX_VALUE and not _SENTENCES.search(value)
 
 
 def _pairs_of(block: Block) -> Iterator[tuple[str, str]]:

@@ -73,7 +73,7 @@ STAGES: dict[str, Stage] = {
             reads=(),
             tables=("corpus_manifest",),
             uses=("input", "storage.n_buckets"),
-            algorithm=5,
+            algorithm=6,
             is_partitioned=True,
         ),
         Stage(

@@ -38,6 +38,7 @@ def test_labels_in_any_form_are_metadata(text: str) -> None:
         "# T\n\nText.\n\nMore.\n\n## U\n\nEven more.\n\nAnd more.\n\nAnd.\n\nOwner: Ana",
         "---\n- a list\n---\ntext",
         "---\n: [broken\n---\ntext",
+        "| 09:02 | the alert |\n|---|---|\n| 09:10 | the rollback |",
         "The ratio was 2: 1.\nThat is all.",
     ],
 )
