@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.batch_api import Ending
 from graphrag_pipeline_tests.support.command_line import Call, environment, program
+from graphrag_pipeline_tests.support.models.litellm_proxy import litellm_proxy
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete, embedder, open_cache
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root
 
@@ -281,12 +282,16 @@ def test_two_processes_put_a_request_into_one_batch(postgres_url: str, tmp_path:
     shared.close()
 
 
+@pytest.mark.parametrize("gateway", ["none", "LiteLLM"])
 def test_an_index_in_batches_survives_a_kill_and_equals_one_by_single_calls(
-    indexed_by_model: ModelIndex, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+    indexed_by_model: ModelIndex, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, gateway: str
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    with running_model_server() as server:
-        root = make_model_root(tmp_path / "root", server.base_url, 6, chat_model=PRICES)
+    with running_model_server() as server, ExitStack() as held:
+        address = (
+            held.enter_context(litellm_proxy(server.base_url, KEY, tmp_path)) if gateway != "none" else server.base_url
+        )
+        root = make_model_root(tmp_path / "root", address, 6, chat_model=PRICES)
         server.batch_api.batch_s = 1000.0
         usual, half = (
             {one["stage"]: one["cost"] for one in json.loads(call("index", "--dry-run", *more).out)["estimates"]}
