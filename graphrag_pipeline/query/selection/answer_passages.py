@@ -159,9 +159,12 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
     least = MIN_SHARE * scored.scores.max()
     best = (passage for passage, score in scored.in_order() if score >= least)
     passages, confidence = tuple(_pick(best, n)), scored.confidence
-    if passages and _is_foreign(question, passages):  # a word of another language is absent anyway
+    asked, unknown = find_identifiers(question), _find_unknown(question, units)
+    # Passages about the identifiers of a question are an answer, whatever its other words. A word of another language
+    # is absent anyway.
+    if (asked and not unknown) or (passages and _is_foreign(question, passages)):
         confidence = max(confidence, MIN_CONFIDENCE)
-    return RankedPassages(passages, confidence, scored.absent, _find_unknown(question, units))
+    return RankedPassages(passages, confidence, scored.absent, unknown)
 
 
 def _is_foreign(question: str, passages: Sequence[AnswerPassage]) -> bool:

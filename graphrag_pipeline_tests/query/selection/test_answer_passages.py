@@ -108,6 +108,15 @@ def test_the_section_that_answers_is_shown_with_its_title_and_the_words_of_the_q
     assert f"**{title}**" in result.answer and said in result.answer
 
 
+def test_passages_about_a_known_identifier_are_no_refusal(tmp_path: Path) -> None:
+    texts = {"model.md": "# Models\n\nstg_orders holds one row a day.", "menu.md": "# Menu\n\nSoup is served at noon."}
+    with open_built(tmp_path, texts) as index:
+        known = index.search("Which dashboard suffers terribly whenever stg_orders misbehaves?").answer
+        unknown = index.search("Which dashboard suffers terribly whenever stg_refunds misbehaves?").answer
+    assert known.startswith("Extractive answer") and "**stg_orders** holds one row a day." in known
+    assert unknown.startswith("Not in the index: ") and '"stg_refunds"' in unknown.splitlines()[0]
+
+
 def test_steps_rows_and_code_are_shown_on_lines_of_their_own(tmp_path: Path) -> None:
     runbook = """---
 owner: Ana Sand
