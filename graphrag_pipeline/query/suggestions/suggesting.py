@@ -162,7 +162,7 @@ def _records(index: IndexReader, lead: Lead) -> tuple[OpenRecord, ...]:
 def _ask_about_entities(
     index: IndexReader, asked: Sequence[str], context: Context, named: set[int]
 ) -> Iterator[SuggestedQuestion]:
-    """Yield a question for each entity of the context that no question names."""
+    """Yield a question for each entity of the context that no question names; those mentioned only once come last."""
     entities = sorted(context.entities, key=lambda entity: -entity.rank)
     if not asked:  # one of each type before a second one, and a second person last
         types = [entity.type.upper() for entity in entities]
@@ -170,7 +170,10 @@ def _ask_about_entities(
         entities = [entities[i] for i in np.argsort(places, kind="stable")]
     rows = index.snapshot.rows_of("entities", [entity.id for entity in entities]).tolist()
     finder = LeadFinder(index, asked[-1] if asked else "")
-    for row, entity in zip(rows, entities, strict=True):
+    n_units = index.column("entities", "frequency")[rows].tolist()
+    is_rare = [n < 2 and entity.type != DOCUMENT for n, entity in zip(n_units, entities, strict=True)]
+    for place in np.argsort(is_rare, kind="stable").tolist():
+        row, entity = rows[place], entities[place]
         if row not in named and finder.has_names(Lead(0, (row,))):
             [name] = finder.names_of([row])
             about = (OpenRecord("entity", entity.human_readable_id, entity.title),)

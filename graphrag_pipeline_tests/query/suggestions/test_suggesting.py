@@ -53,6 +53,13 @@ def test_examples_ask_about_each_type_before_a_second_one(carol: GraphIndex) -> 
     assert len(set(types[:3])) == 3
 
 
+def test_entities_that_are_mentioned_once_come_last(carol: GraphIndex) -> None:
+    n_units = {one["title"]: one["frequency"] for one in carol.snapshot.table("entities").to_pylist()}
+    found = [one.about for one in carol.suggest_questions(QUESTION, n=20).questions]
+    is_rare = [n_units[about[0].title] < 2 for about in found if [one.kind for one in about] == ["entity"]]
+    assert is_rare == sorted(is_rare) and len(set(is_rare)) == 2
+
+
 def test_what_the_conversation_named_is_not_asked_about_again(carol: GraphIndex) -> None:
     history = [("user", QUESTION), ("assistant", "Scrooge's partner."), ("user", "Who is Ebenezer Scrooge?")]
     found = carol.suggest_questions(history=history, n=20)
