@@ -16,15 +16,17 @@ def list_feedback(root: RootOption = None, as_json: JsonOption = False) -> None:
     """List feedback, oldest first; `--json` has the answers, too."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.evaluation.feedback import read_feedback
+    from graphrag_pipeline.evaluation.feedback import find_gold_file, find_promoted, read_feedback
 
-    found = read_feedback(open_root(root).path)
+    project = open_root(root)
+    found, promoted = read_feedback(project.path), find_promoted(project)
     if as_json:
-        print_json([asdict(one) for one in found])
+        print_json([{**asdict(one), "is_promoted": one.id in promoted} for one in found])
         return
     for one in found:
         correction = f" -> {one.correction!r}" if one.correction else ""
-        echo(f"{one.id}  {one.time}  {one.by}  {one.rating}  {one.question!r}{correction}")
+        mark = f"  promoted to {find_gold_file(project).name}" if one.id in promoted else ""
+        echo(f"{one.id}  {one.time}  {one.by}  {one.rating}  {one.question!r}{correction}{mark}")
     if not found:
         echo("no feedback yet; readers give it below an answer of the explorer, or by POST /feedback")
 
@@ -49,13 +51,16 @@ def promote(
         list[str] | None,
         typer.Option(help="Path of a document that answers; repeatable; default: those cited by a good answer."),
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Change a gold question with the same text and another answer.")
+    ] = False,
     root: RootOption = None,
 ) -> None:
     """Make a gold question from feedback, which a publication must not answer worse."""
     from graphrag_pipeline.evaluation.feedback import promote as promote_feedback
 
     project = open_root(root)
-    path = promote_feedback(project, feedback_id, answer, evidence or ())
+    path = promote_feedback(project, feedback_id, answer, evidence or (), replace)
     echo(f"the gold question is in {path}")
     publishing = project.settings.publishing
     if publishing.max_f1_drop is None and publishing.max_passage_drop is None:

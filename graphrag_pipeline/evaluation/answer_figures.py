@@ -83,6 +83,14 @@ IN_PASSAGES = ("in_first", "in_three")
 PAIRED = ("f1", "rouge_l", "contained", *IN_PASSAGES, *JUDGED)
 """Figures that two measurements are compared by; more is better."""
 _MAX_NAMED = 3
+MAX_ANSWER_CHARS = 400
+"""Characters of an answer that a review shows: a short paragraph."""
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """Return the beginning of a text in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= max_chars else f"{line[:max_chars]}..."
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,7 @@ class AnswerScores:
     Attributes:
         judgement_failures: judgements without a usable reply, such as "faithfulness".
         is_replaced: the model failed and the embedded engine answered.
+        answer: what a model answered, as a review shows it; "" of the embedded engine, which gives it again for free.
     """
 
     f1: float
@@ -107,6 +116,7 @@ class AnswerScores:
     faithfulness: float | None = None
     judgement_failures: tuple[str, ...] = ()
     is_replaced: bool = False
+    answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -190,10 +200,11 @@ def _to_judge(question: Question, answer: ConditionAnswer, is_declined: bool) ->
 
 def _score(question: Question, answer: ConditionAnswer, is_declined: bool, judged: Judgement) -> AnswerScores:
     is_declined = is_declined or judged.declines
+    body = answer_body(answer.text, answer.engine)
     if question.is_unanswerable or is_declined:
         f1 = rouge = contained = float(question.is_unanswerable and is_declined)
     else:
-        found = measure_overlap(answer_body(answer.text, answer.engine), question.answers, question.question)
+        found = measure_overlap(body, question.answers, question.question)
         f1, rouge, contained = found.f1, found.rouge_l, float(found.is_contained)
     return AnswerScores(
         f1=f1,
@@ -209,6 +220,7 @@ def _score(question: Question, answer: ConditionAnswer, is_declined: bool, judge
         faithfulness=judged.faithfulness,
         judgement_failures=tuple(judged.failures),
         is_replaced=bool(answer.failure),
+        answer="" if _is_embedded(answer.text, answer.engine) else shorten(body, MAX_ANSWER_CHARS),
     )
 
 

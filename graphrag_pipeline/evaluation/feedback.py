@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.questions import Question, find_evidence
+from graphrag_pipeline.evaluation.questions import Question, find_evidence, read_questions
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.pipeline.root import Root
@@ -97,16 +98,33 @@ def read_feedback(root: Path) -> list[Feedback]:
     return found
 
 
-def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = ()) -> Path:
+def find_gold_file(root: Root) -> Path:
+    """Return the path of the file that `promote` writes to."""
+    return root.path / (root.settings.publishing.golden_questions or GOLD_FILE)
+
+
+def find_promoted(root: Root) -> set[str]:
+    """Return the ids of the feedback of which a gold question was made; lines that cannot be read are skipped."""
+    path = find_gold_file(root)
+    rows = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
+        with suppress(ValueError):
+            rows.append(json.loads(line))
+    return {str(row["feedback"]) for row in rows if isinstance(row, dict) and row.get("feedback")}
+
+
+def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = (), is_replacing: bool = False) -> Path:
     """Append a gold question made from feedback to the file that gates publications; return the file.
 
     Args:
         start: id of the feedback or its first digits.
         answer: the reference answer; "" is the correction, or for a thumb up nothing but the cited documents.
         evidence: documents that answer the question; default: those that an answer with a thumb up cited.
+        is_replacing: change the answer of a gold question that contradicts, and its evidence if there is any.
 
     Raises:
-        PipelineError: there is no such feedback, nothing says what is right, or the index has none of the evidence.
+        PipelineError: there is no such feedback, nothing says what is right, the index has none of the evidence, or a
+            gold question with the same text has another answer.
     """
     matching = [one for one in read_feedback(root.path) if one.id.startswith(start)]
     if len(matching) != 1:
@@ -122,13 +140,44 @@ def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = 
     asked = Question(given.question, named, place="evidence")
     if named and (unknown := find_evidence(root.snapshots.open(), [asked]).unknown):
         raise PipelineError(f"not in the published snapshot: {'; '.join(unknown)}; give --evidence with its documents")
-    question = {"question": given.question, "evidence": [*named], **({"answer": reference} if reference else {})}
-    path = root.path / (root.settings.publishing.golden_questions or GOLD_FILE)
-    data = path.read_bytes() if path.exists() else b""
-    line = json.dumps(question, ensure_ascii=False).encode() + b"\n"
-    if line in data:
-        return path
-    if data and not data.endswith(b"\n"):
-        data += b"\n"
-    files.replace(path, data + line)
+    question = {"question": given.question, "feedback": given.id, **({"evidence": [*named]} if named else {})}
+    question |= {"answer": reference} if reference else {}
+    path = find_gold_file(root)
+    if path.suffix.lower() == ".csv":
+        raise PipelineError(
+            f"{path}: `promote` writes JSON lines; let `publishing.golden_questions` name a .jsonl file"
+        )
+    known = read_questions(path) if path.exists() and path.read_bytes().strip() else []
+    lines = path.read_text(encoding="utf-8-sig").rstrip("\n").split("\n") if known else []
+    others = [one for one in known if reference and _contradicts(one, given.question, reference)]
+    if others and not is_replacing:
+        first, accepted = others[0], " or ".join(map(repr, others[0].answers))
+        raise PipelineError(
+            f"{first.place}: a gold question answers {given.question[:80]!r} with {accepted}, but feedback {given.id} "
+            f"with {reference!r}; if the feedback is right, run the same `feedback promote` with `--replace`, which "
+            "changes the line"
+        )
+    for other in others:
+        at = int(other.place.rpartition(" ")[2]) - 1
+        lines[at] = _to_line(
+            {key: value for key, value in json.loads(lines[at]).items() if key != "answers"} | question
+        )
+    rows = [json.loads(line) for line in lines if line.strip()]
+    if not any(question.items() <= row.items() for row in rows):
+        lines.append(_to_line(question))
+    files.replace(path, "".join(f"{line}\n" for line in lines).encode())
     return path
+
+
+def _to_line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False)
+
+
+def _contradicts(known: Question, question: str, answer: str) -> bool:
+    """Whether a gold question has the same text and accepts other answers only."""
+    is_same = _fold(known.question) == _fold(question)
+    return is_same and bool(known.answers) and _fold(answer) not in map(_fold, known.answers)
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split()).casefold()

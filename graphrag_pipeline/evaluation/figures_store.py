@@ -1,8 +1,8 @@
 """Store of evaluation figures: `evaluations/<snapshot>/<name>.json` in the root.
 
 A name is a hash of what was measured and how (`name_retrieval`, `name_answers`, `name_comparison`), without the
-snapshot. So comparable figures of two snapshots have the same name. The files hold no text of documents or answers.
-`prune` and `forget` delete the folder of a snapshot with the snapshot. Keep out: measuring.
+snapshot. So comparable figures of two snapshots have the same name. The files hold no text but the beginning
+of what a model answered. `prune` and `forget` delete the folder of a snapshot with the snapshot. Keep out: measuring.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ class GoldenFigure:
         values: of each question, in order; more is better.
         setting: the option with the largest drop that is allowed, `max_drop`.
         worse: what a snapshot with a lower value does, for messages.
+        answers: what a model answered to each question, shortened; "" if no model did.
     """
 
     name: str
@@ -62,6 +63,7 @@ class GoldenFigure:
     setting: str
     max_drop: float
     worse: str
+    answers: tuple[str, ...] = ()
 
     @cached_property
     def estimate(self) -> Estimate:
@@ -107,7 +109,8 @@ def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> 
     if settings.max_f1_drop is not None:
         limit = "publishing.max_f1_drop", settings.max_f1_drop
         values = tuple(answer.f1 for answer in scores)
-        figures.append(GoldenFigure("token F1", answered, values, *limit, "answers worse"))
+        texts = tuple(answer.answer for answer in scores)
+        figures.append(GoldenFigure("token F1", answered, values, *limit, "answers worse", texts))
     if has_passages:
         pairs = zip(answered, scores, strict=True)
         held = [(question, one.in_three) for question, one in pairs if one.in_three is not None]
@@ -197,19 +200,21 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
     return shown | {f"golden {figure.name} before": figure.mean for figure in old}
 
 
-def explain_worse(root: Root, candidate: str) -> list[str]:
-    """Return what `check_golden_questions` would refuse a candidate for, and refuse nothing.
+def compare_golden(root: Root, candidate: str) -> tuple[list[GoldenFigure], list[GoldenFigure], list[str]]:
+    """Return the golden figures of the published snapshot and of a candidate, and what would refuse the candidate.
+
+    All are empty if there is nothing to compare. Nothing is refused.
 
     Raises:
-        PipelineError: as there.
+        PipelineError: as of `check_golden_questions`.
     """
     published = root.snapshots.current()
     if not root.settings.publishing.golden_questions or published in (None, candidate):
-        return []
+        return [], [], []
     path = find_golden_questions(root)
     questions, _ = leave_out_deleted(root, candidate, str(published), read_gold(path))
     new, old = (measure_golden(root, str(snapshot), questions) for snapshot in (candidate, published))
-    return list(_find_worse(path, new, str(published), old))
+    return old, new, list(_find_worse(path, new, str(published), old))
 
 
 def _find_worse(path: Path, new: Sequence[GoldenFigure], published: str, old: Sequence[GoldenFigure]) -> dict[str, str]:

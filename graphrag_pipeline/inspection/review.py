@@ -6,15 +6,21 @@ Keep out: publishing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.answer_figures import MAX_ANSWER_CHARS, answer_body, shorten
 from graphrag_pipeline.evaluation.index_quality.measurement import measure_quality
 from graphrag_pipeline.evaluation.questions import read_gold
-from graphrag_pipeline.evaluation.regression_gate import explain_worse, find_golden_questions, without_models
+from graphrag_pipeline.evaluation.regression_gate import (
+    GoldenFigure,
+    compare_golden,
+    find_golden_questions,
+    without_models,
+)
 from graphrag_pipeline.inspection.index_reports import report_ledger
 from graphrag_pipeline.inspection.snapshot_diff import SnapshotDiff, diff_snapshots, render_diff
 from graphrag_pipeline.pipeline.root import Root
@@ -36,28 +42,36 @@ _MAX_SHOWN = 8
 
 @dataclass(frozen=True)
 class QuestionChange:
-    """A gold question whose first passages differ.
+    """A gold question whose answer or first passages differ.
 
     Attributes:
+        answer_before, answer_after: the beginning of the answers of local search: by the model, if one answered for the
+            golden questions in both snapshots, else as the embedded engine quotes them.
         before, after: the first passages of local search without a model, as "title: text", best first.
     """
 
     question: str
+    answer_before: str
+    answer_after: str
     before: tuple[str, ...]
     after: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class FigureChange:
-    """A quality figure; None if it was not measured.
+    """A figure of the index or of golden questions; None if it was not measured.
 
     Attributes:
+        threshold: in words, such as "at least 0.9"; "" if none is set.
+        verdict: `within` or `beyond` the threshold; "" without a threshold or a value.
         advice: what to do if `after` is beyond its threshold; "" if it is not.
     """
 
     meaning: str
     before: float | None
     after: float | None
+    threshold: str
+    verdict: str
     advice: str
 
 
@@ -117,8 +131,9 @@ def review_candidate(root: Root, candidate: str) -> Review:
             opened.enter_context(closing(old))
         results = check_candidate(root.snapshots, new, old, root.settings.publishing)
         problems = [f"{result.name}: {text}" for result in results for text in result.problems]
-        problems += [f"golden_questions: {text}" for text in explain_worse(root, candidate)]
-        n_questions, questions = _compare_questions(root, old, new)
+        before, after, worse = compare_golden(root, candidate)
+        problems += [f"golden_questions: {text}" for text in worse]
+        n_questions, questions = _compare_questions(root, old, new, (_answers(before), _answers(after)))
         n_calls, cost = _paid_since(root, old)
         return Review(
             candidate,
@@ -131,29 +146,49 @@ def review_candidate(root: Root, candidate: str) -> Review:
             cost,
             n_questions,
             questions,
-            tuple(_compare_figures(root, old, new)),
+            (*_compare_golden_figures(before, after), *_compare_figures(root, old, new)),
         )
 
 
-def _compare_questions(root: Root, old: Snapshot | None, new: Snapshot) -> tuple[int, tuple[QuestionChange, ...]]:
-    """Return how many gold questions there are, and those whose first passages differ; no question without a file."""
+def _answers(figures: Sequence[GoldenFigure]) -> dict[str, str]:
+    """Return what a model answered, by question."""
+    return {
+        asked.question: answer
+        for figure in figures
+        for asked, answer in zip(figure.questions, figure.answers, strict=False)
+        if answer
+    }
+
+
+def _compare_questions(
+    root: Root, old: Snapshot | None, new: Snapshot, by_model: tuple[Mapping[str, str], Mapping[str, str]]
+) -> tuple[int, tuple[QuestionChange, ...]]:
+    """Return how many gold questions there are, and those whose answers or first passages differ; none without a file.
+
+    Args:
+        by_model: answers of a model before and after, by question.
+    """
     if not root.settings.publishing.golden_questions or old is None:
         return 0, ()
     questions = [question.question for question in read_gold(find_golden_questions(root))]
-    before, after = (_ask(root, snapshot, questions) for snapshot in (old, new))
-    compared = zip(questions, before, after, strict=True)
-    return len(questions), tuple(QuestionChange(text, was, now) for text, was, now in compared if was != now)
+    found = (_ask(root, snapshot, questions) for snapshot in (old, new))
+    changes = []
+    for question, (answer, passages), (new_answer, new_passages) in zip(questions, *found, strict=True):
+        if all(question in answers for answers in by_model):
+            answer, new_answer = (answers[question] for answers in by_model)
+        if (answer, passages) != (new_answer, new_passages):
+            changes.append(QuestionChange(question, answer, new_answer, passages, new_passages))
+    return len(questions), tuple(changes)
 
 
-def _ask(root: Root, snapshot: Snapshot, questions: Sequence[str]) -> list[tuple[str, ...]]:
+def _ask(root: Root, snapshot: Snapshot, questions: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the answer to each question without a model, and its first passages."""
     index = GraphIndex(snapshot, without_models(root.settings), root.embedder, root)
-    found = [index.search(question, "local").citations[:_N_PASSAGES] for question in questions]
-    return [tuple(f"{one.document_title}: {_shorten(one.quote or '')}" for one in citations) for citations in found]
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_QUOTED else f"{line[:_MAX_QUOTED]}..."
+    for question in questions:
+        found = index.search(question, "local")
+        quoted = [(one.document_title, one.quote or "") for one in found.citations[:_N_PASSAGES]]
+        passages = tuple(f"{title}: {shorten(text, _MAX_QUOTED)}" for title, text in quoted)
+        yield shorten(answer_body(found.answer, "embedded"), MAX_ANSWER_CHARS), passages
 
 
 def _paid_since(root: Root, published: Snapshot | None) -> tuple[int, float]:
@@ -167,6 +202,13 @@ def _seconds(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()
 
 
+def _compare_golden_figures(before: Sequence[GoldenFigure], after: Sequence[GoldenFigure]) -> Iterator[FigureChange]:
+    for was, now in zip(before, after, strict=True):
+        threshold = f"at most {now.max_drop:g} lower, `{now.setting}`"
+        verdict = "beyond" if now.is_too_low(was) else "within"
+        yield FigureChange(f"{now.name} of gold questions", was.mean, now.mean, threshold, verdict, "")
+
+
 def _compare_figures(root: Root, old: Snapshot | None, new: Snapshot) -> Iterator[FigureChange]:
     """Yield the quality figures; none if they cannot be measured or are switched off."""
     if not root.settings.quality.measure_after_publishing:
@@ -176,9 +218,12 @@ def _compare_figures(root: Root, old: Snapshot | None, new: Snapshot) -> Iterato
         before = {figure.name: figure.value for figure in measure_quality(root, old).figures} if old else {}
     except PipelineError:
         return
+    settings = root.settings.quality
     for figure in after:
-        advice = figure.kind.advice if figure.is_low(root.settings.quality) else ""
-        yield FigureChange(figure.kind.meaning, before.get(figure.name), figure.value, advice)
+        threshold, is_low = figure.render_threshold(settings), figure.is_low(settings)
+        verdict = "beyond" if is_low else "within" if threshold and figure.value is not None else ""
+        advice = figure.kind.advice if is_low else ""
+        yield FigureChange(figure.kind.meaning, before.get(figure.name), figure.value, threshold, verdict, advice)
 
 
 def render_review(review: Review) -> Iterator[tuple[int, str, list[str]]]:
@@ -191,22 +236,27 @@ def render_review(review: Review) -> Iterator[tuple[int, str, list[str]]]:
         yield 2, "Changes", render_diff(review.diff, _MAX_SHOWN)[1:]
     if review.n_questions:
         changed = len(review.questions)
-        yield 2, "Gold questions", [f"{changed:,} of {counted(review.n_questions, 'questions')} find other passages"]
+        asked = counted(review.n_questions, "questions")
+        cut = f"; of an answer, the first {MAX_ANSWER_CHARS} characters are shown" if changed else ""
+        yield 2, "Gold questions", [f"{changed:,} of {asked} have another answer or other evidence{cut}"]
         for one in review.questions:
-            yield 3, one.question, [*_passages("before", one.before), *_passages("after", one.after)]
+            answers = [f"answer before: {one.answer_before}", f"answer after: {one.answer_after}"]
+            yield 3, one.question, [*answers, *_passages("before", one.before), *_passages("after", one.after)]
     if review.figures:
         measured = [figure for figure in review.figures if figure.after is not None or figure.before is not None]
         yield 2, "Quality", [_describe_figure(figure) for figure in measured]
 
 
 def _passages(when: str, passages: Sequence[str]) -> list[str]:
-    return [f"{when}: {passage}" for passage in passages] or [f"{when}: nothing"]
+    return [f"evidence {when}: {passage}" for passage in passages] or [f"evidence {when}: nothing"]
 
 
 def _describe_figure(figure: FigureChange) -> str:
     before, after = ("not measured" if v is None else f"{round(v, _DIGITS):g}" for v in (figure.before, figure.after))
     values = after if figure.before is None else f"{before} -> {after}"
-    return f"{figure.meaning}: {values}{f' ({figure.advice})' if figure.advice else ''}"
+    judged = f", {figure.verdict} its threshold ({figure.threshold})" if figure.verdict else ""
+    judged = judged if figure.threshold else ", no threshold"
+    return ". ".join(filter(None, [f"{figure.meaning}: {values}{judged}", figure.advice]))
 
 
 def to_markdown(review: Review) -> str:

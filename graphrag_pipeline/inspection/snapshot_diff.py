@@ -1,4 +1,4 @@
-"""Differences between two snapshots: entities, communities and reports, and the documents that caused them.
+"""Differences between two snapshots: entities, relationships, communities and reports, and the documents behind them.
 
 Records are compared by id. Communities are compared by number, which a snapshot takes over from the one before. A
 removed entity counts as merged if its title is a written form of an entity of the new snapshot. Keep out: the choice of
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.identity import normalize_title
@@ -20,7 +21,7 @@ from graphrag_pipeline.tables import STAGE_TABLES
 
 _Record = dict[str, Any]
 _Causes = tuple[Mapping[str, set[str]], ...]
-"""Per snapshot: entity id -> paths of the changed documents that mention it."""
+"""Per snapshot: id of an entity or relationship -> paths of the changed documents that mention it."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,22 @@ class EntityChange:
     documents: tuple[str, ...]
     into: str = ""
     rule: str = ""
+
+
+@dataclass(frozen=True)
+class RelationshipChange:
+    """A relationship that was added or removed.
+
+    Attributes:
+        documents: paths of changed documents that mention it.
+    """
+
+    change: str
+    number: int
+    source: str
+    target: str
+    weight: float
+    documents: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -81,6 +98,7 @@ class SnapshotDiff:
 
     Attributes:
         rows: contract table -> its number of rows before and after.
+        relationships: those that were added or removed, by change, the heaviest first.
         stages: stages whose prompts, model, settings or code changed.
     """
 
@@ -89,6 +107,7 @@ class SnapshotDiff:
     rows: dict[str, tuple[int, int]]
     documents: tuple[DocumentChange, ...]
     entities: tuple[EntityChange, ...]
+    relationships: tuple[RelationshipChange, ...]
     reports: tuple[ReportChange, ...]
     stages: tuple[StageChange, ...]
 
@@ -115,6 +134,7 @@ def diff_snapshots(old: Snapshot, new: Snapshot) -> SnapshotDiff:
         rows={name: (_n_rows(old, name), _n_rows(new, name)) for name in tables if name != "record_numbers"},
         documents=tuple(documents.values()),
         entities=tuple(sorted(found, key=lambda entity: (entity.change, entity.number))),
+        relationships=tuple(_diff_relationships(old, new, causes)),
         reports=tuple(_diff_reports(old, new, causes)),
         stages=tuple(_diff_code(old, new)),
     )
@@ -152,9 +172,9 @@ def diff_documents(old: Snapshot, new: Snapshot) -> dict[str, DocumentChange]:
     return dict(sorted(found.items(), key=lambda item: (item[1].path, item[1].record)))
 
 
-def _paths_behind(entities: Iterable[str], causes: _Causes) -> tuple[str, ...]:
-    """Return paths of the changed documents that mention one of the entities in either snapshot."""
-    return tuple(sorted({path for entity in entities for cause in causes for path in cause.get(entity, ())}))
+def _paths_behind(records: Iterable[str], causes: _Causes) -> tuple[str, ...]:
+    """Return paths of the changed documents that mention one of the records in either snapshot."""
+    return tuple(sorted({path for record in records for cause in causes for path in cause.get(record, ())}))
 
 
 def _numbers(snapshot: Snapshot) -> dict[str, int]:
@@ -163,12 +183,13 @@ def _numbers(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _causes(snapshot: Snapshot, documents: Mapping[str, DocumentChange]) -> dict[str, set[str]]:
-    """Entity id -> paths of the changed documents that mention it in this snapshot."""
+    """Id of an entity or relationship -> paths of the changed documents that mention it in this snapshot."""
     causes: dict[str, set[str]] = {}
-    for unit in snapshot.table("text_units").select(["document_id", "entity_ids"]).to_pylist():
+    units = snapshot.table("text_units").select(["document_id", "entity_ids", "relationship_ids"])
+    for unit in units.to_pylist():
         if unit["document_id"] in documents:
-            for entity in unit["entity_ids"]:
-                causes.setdefault(entity, set()).add(documents[unit["document_id"]].path)
+            for record in (*unit["entity_ids"], *unit["relationship_ids"]):
+                causes.setdefault(record, set()).add(documents[unit["document_id"]].path)
     return causes
 
 
@@ -184,6 +205,19 @@ def _merges(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
             rows = pq.read_table(path, columns=["name", "title", "rule"]).to_pylist()
             merges |= {normalize_title(row["name"]): (row["title"], row["rule"]) for row in rows}
     return merges
+
+
+def _diff_relationships(old: Snapshot, new: Snapshot, causes: _Causes) -> list[RelationshipChange]:
+    columns = ["id", "human_readable_id", "source", "target", "weight"]
+    before, after = (snapshot.table("relationships").select(columns) for snapshot in (old, new))
+    found = []
+    for change, rows, others in (("added", after, before), ("removed", before, after)):
+        is_known = pc.is_in(rows["id"], value_set=others["id"].combine_chunks())
+        for row in rows.filter(pc.invert(is_known)).to_pylist():
+            number, source, target, weight = (row[column] for column in columns[1:])
+            paths = _paths_behind([row["id"]], causes)
+            found.append(RelationshipChange(change, number, source, target, weight, paths))
+    return sorted(found, key=lambda one: (one.change, -one.weight, one.number))
 
 
 def _diff_reports(old: Snapshot, new: Snapshot, causes: _Causes) -> list[ReportChange]:
@@ -235,6 +269,9 @@ def render_diff(diff: SnapshotDiff, max_shown: int = _MAX_SHOWN) -> list[str]:
         for stage in diff.stages
     ]
     lines += _shown("entity", [(entity.change, _describe_entity(entity)) for entity in diff.entities], max_shown)
+    pairs = [(r.change, f"{r.number} {r.source} - {r.target} (weight {r.weight:g}){_by(r.documents)}")
+             for r in diff.relationships]  # fmt: skip
+    lines += _shown("relationship", pairs, max_shown)
     reports = [(r.change, f"{r.community} (level {r.level}): {r.title}{_by(r.documents)}") for r in diff.reports]
     lines += _shown("community", reports, max_shown)
     return [f"from {diff.old} to {diff.new}", *(lines or ["no differences"])]

@@ -16,13 +16,14 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from urllib.parse import quote
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from graphrag_pipeline.access.rules import FollowedRules
@@ -38,6 +39,7 @@ from graphrag_pipeline.serve.served_roots import ServedRoots
 from graphrag_pipeline.turns import Turns
 
 STATIC = "/static/"
+REVIEW = "/review/"
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -75,12 +77,13 @@ class _ServedFile:
 
 def is_page(path: str) -> bool:
     """Return whether a path is one of the explorer, which needs no key."""
-    return path == "/" or path.startswith(STATIC)
+    return path == "/" or path.startswith((STATIC, REVIEW))
 
 
 def explorer_routes() -> list[Route]:
     """Return the routes of the explorer."""
-    return [Route("/", _answer, methods=["GET"]), *(Route(path, _answer, methods=["GET"]) for path in _files())]
+    pages = [Route("/", _answer, methods=["GET"]), Route(f"{REVIEW}{{key}}", _open_review, methods=["GET"])]
+    return [*pages, *(Route(path, _answer, methods=["GET"]) for path in _files())]
 
 
 @cache
@@ -121,6 +124,14 @@ async def _answer(request: Request) -> Response:
     if "gzip" in request.headers.get("accept-encoding", ""):
         return Response(file.compressed, media_type=file.media_type, headers={**headers, "content-encoding": "gzip"})
     return Response(file.content, media_type=file.media_type, headers=headers)
+
+
+async def _open_review(request: Request) -> Response:
+    """Send to the address of a review in the explorer, which asks for the key that it needs."""
+    request.scope.setdefault("state", {})["route"] = "explorer"
+    key = quote(request.path_params["key"], safe="", errors="replace")
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"/#{REVIEW}{key}{query}", headers=HEADERS)
 
 
 API_ROUTES: tuple[APIRoute, ...] = tuple(

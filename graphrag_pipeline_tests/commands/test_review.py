@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import dagster as dg
 import pytest
+import yaml
 
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
@@ -18,6 +19,7 @@ from graphrag_pipeline.inspection.review import review_candidate, to_markdown
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
+from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.damage import zero
 from graphrag_pipeline_tests.support.roots import built_once, indexed_root, make_root, put
@@ -98,10 +100,53 @@ def test_a_reviewer_sees_changes_questions_and_quality(waiting: Waiting, call: C
     changed = {one["question"]: one for one in found["questions"]}
     first = changed["Who carried Tiny Tim home?"]
     assert "Bob Cratchit carried" in first["before"][0] and first["after"][0].startswith("two: Martha carried")
+    assert "Bob Cratchit carried" in first["answer_before"] and first["answer_after"].startswith("Martha carried")
     assert any(figure["after"] is not None for figure in found["figures"])
     shown = call("--root", root.path, "review", "show").out
-    assert "document edited: two.txt" in shown and "after: two: Martha carried Tiny Tim home" in shown
+    assert "document edited: two.txt" in shown and "evidence after: two: Martha carried Tiny Tim home" in shown
+    assert "answer after: Martha carried Tiny Tim home" in shown and "the first 400 characters" in shown
+    assert "relationship added: " in shown and "MARTHA - TINY TIM" in shown
     assert "review publish" in shown
+
+
+def test_each_figure_of_a_review_has_its_threshold_and_a_verdict_in_words(waiting: Waiting, call: Call) -> None:
+    root = waiting.root
+    setting = "quality:\n  thresholds: {min_largest_component: 1.0, max_singletons: null}\n"
+    (root.path / "settings.yaml").write_text(REVIEWED + setting)
+    found = json.loads(call("--root", root.path, "review", "show", "--json").out)["figures"]
+    figures = {figure["meaning"]: figure for figure in found}
+    split = figures["share of entities in the largest connected component"]
+    assert (split["threshold"], split["verdict"]) == ("at least 1", "beyond") and split["advice"]
+    whole = figures["share of text units that yield an entity"]
+    assert (whole["threshold"], whole["verdict"], whole["advice"]) == ("at least 0.9", "within", "")
+    assert figures["share of entities without a relationship"]["threshold"] == ""
+    recall = figures["recall@5 of gold questions"]
+    assert (recall["threshold"], recall["verdict"]) == ("at most 0.02 lower, `publishing.max_recall_drop`", "within")
+    lines = call("--root", root.path, "review", "show").out.splitlines()
+    assert any("connected component" in line and ", beyond its threshold (at least 1). " in line for line in lines)
+    assert any("yield an entity" in line and line.endswith(", within its threshold (at least 0.9)") for line in lines)
+    assert any("without a relationship" in line and line.endswith(", no threshold") for line in lines)
+
+
+def test_the_answers_of_a_model_are_shown_without_asking_it_again(root: Root, call: Call) -> None:
+    (root.path / "gold.jsonl").write_text(json.dumps({**GOLD[0], "answer": "Bob Cratchit"}) + "\n")
+    put(root.path, "two.txt", "Martha carried Tiny Tim home. Bob Cratchit sang.")
+
+    def reply(request: ReceivedRequest) -> str:
+        name = "Martha" if "Martha carried" in request.prompt else "Bob"
+        return f"It was {name}. {'They say that Topper sang. ' * 20}"
+
+    with running_model_server(reply) as server:
+        settings = yaml.safe_load(REVIEWED) | {"answers": {"engine": "model"}}
+        settings["publishing"]["max_f1_drop"] = 1
+        settings["chat_model"] = {"model": "test-chat", "base_url": server.base_url}
+        (root.path / "settings.yaml").write_text(yaml.safe_dump(settings))
+        assert run_index(Root(root.path)).waiting
+        n_calls = server.count()
+        [change] = json.loads(call("--root", root.path, "review", "show", "--json").out)["questions"]
+        assert server.count() == n_calls == 2
+    assert change["answer_before"].startswith("It was Bob. ")
+    assert change["answer_after"].startswith("It was Martha. ") and len(change["answer_after"]) == 403
 
 
 def test_the_server_shows_a_review_to_who_may_read_all(waiting: Waiting) -> None:

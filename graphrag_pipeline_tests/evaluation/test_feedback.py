@@ -78,6 +78,7 @@ def test_feedback_becomes_a_gold_question(root: Root, call: Call) -> None:
     (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\npublishing: {golden_questions: gold.jsonl}\n")
     opened = Root(root.path)
     path = promote(opened, corrected)
+    assert promote(opened, corrected) == path, "a second time changes nothing"
     with pytest.raises(PipelineError, match=r"says what is right: .*--answer or --evidence"):
         promote(opened, bare)
     promote(opened, bare, "In the tank.", ["one.txt"])
@@ -91,6 +92,42 @@ def test_feedback_becomes_a_gold_question(root: Root, call: Call) -> None:
         promote(opened, bare, "In the tank.", ["three.txt"])
     with pytest.raises(PipelineError, match="0 match 'ffff'"):
         promote(opened, "ffff")
+
+
+def test_the_list_marks_what_was_promoted(root: Root, call: Call) -> None:
+    first = give(root, rating="down", question="Who danced?", correction="Fezziwig danced.")
+    second = give(root, rating="down", question="Who sang?", correction="Topper sang.")
+    promote(root, second)
+    lines = call("--root", root.path, "feedback", "list").out.splitlines()
+    assert [line.startswith(one) for line, one in zip(lines, (first, second), strict=True)] == [True, True]
+    assert [line.endswith("  promoted to gold.jsonl") for line in lines] == [False, True]
+    listed = json.loads(call("--root", root.path, "feedback", "list", "--json").out)
+    assert [one["is_promoted"] for one in listed] == [False, True]
+
+
+def test_a_correction_that_contradicts_a_gold_answer_replaces_it_only_on_request(root: Root, call: Call) -> None:
+    rows = [
+        {"question": "Who signed?", "answer": "Scrooge"},
+        {"question": " who  DANCED? ", "answers": ["Scrooge", "Marley"], "evidence": ["three.md"], "kind": "local"},
+    ]
+    path = root.path / "gold.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    before = path.read_bytes()
+    given = give(root, rating="down", question="Who danced?", correction="Fezziwig danced.")
+    refused = call("--root", root.path, "feedback", "promote", given)
+    assert refused.status == 1 and path.read_bytes() == before
+    for part in (f"{path}, line 2: ", "'Scrooge' or 'Marley'", "'Fezziwig danced.'", "`--replace`"):
+        assert part in refused.err
+    promote(root, given, " scrooge", ["three.md"])  # an answer that the gold question accepts contradicts nothing
+    path.write_bytes(before)
+    for _ in range(2):
+        assert call("--root", root.path, "feedback", "promote", given, "--replace").status == 0
+        found = [(one.question, one.evidence, one.answers, one.kind) for one in read_gold(path)]
+        assert found == [
+            ("Who signed?", (), ("Scrooge",), ""),
+            ("Who danced?", ("three.md",), ("Fezziwig danced.",), "local"),
+        ]
+    assert "promoted to gold.jsonl" in call("--root", root.path, "feedback", "list").out
 
 
 def test_concurrent_feedback_loses_no_line(root: Root) -> None:

@@ -23,6 +23,8 @@ def test_a_deleted_document_is_listed_with_its_removed_records(root: Root) -> No
     assert removed["BELLE"].documents == ("three.md",)
     assert removed["BELLE"].number == numbers(root, first_of(root))["BELLE"]
     assert {report.documents for report in diff.reports if report.change == "removed"} == {("three.md",)}
+    lost = [one for one in diff.relationships if "BELLE" in (one.source, one.target)]
+    assert lost and {(one.change, one.documents) for one in lost} == {("removed", ("three.md",))}
     assert diff.stages == ()
 
 
@@ -33,7 +35,7 @@ def numbers(root: Root, snapshot_id: str) -> dict[str, int]:
 
 def test_equal_snapshots_have_no_difference(root: Root) -> None:
     diff = diff_snapshots(root.snapshots.open(), root.snapshots.open())
-    assert (diff.documents, diff.entities, diff.reports, diff.stages) == ((), (), (), ())
+    assert (diff.documents, diff.entities, diff.relationships, diff.reports, diff.stages) == ((), (), (), (), ())
     assert render_diff(diff)[1:] == ["no differences"]
 
 
@@ -46,6 +48,25 @@ def test_an_edit_changes_descriptions_and_reports(root: Root) -> None:
     changed = {entity.title: entity.documents for entity in diff.entities if entity.change == "changed"}
     assert changed["TINY TIM"] == ("two.txt",)
     assert ("two.txt",) in {report.documents for report in diff.reports}
+
+
+def test_relationships_are_named_the_heaviest_first_and_of_many_the_first(root: Root) -> None:
+    before = root.snapshots.open()
+    put(root.path, "two.txt", "Martha carried Tiny Tim home. Martha blessed Tiny Tim. Bob Cratchit saw Martha.")
+    build_tables(root, EVERYTHING)
+    after = root.snapshots.open()
+    diff = diff_snapshots(before, after)
+    kept = {*before.table("relationships")["id"].to_pylist()} & {*after.table("relationships")["id"].to_pylist()}
+    for change, snapshot in (("added", after), ("removed", before)):
+        rows = [row for row in snapshot.table("relationships").to_pylist() if row["id"] not in kept]
+        changed = [one for one in diff.relationships if one.change == change]
+        assert {one.number for one in changed} == {row["human_readable_id"] for row in rows}
+        assert [one.weight for one in changed] == sorted((row["weight"] for row in rows), reverse=True)
+    lines = [line for line in render_diff(diff, 1) if line.startswith("relationship ")]
+    first, more = lines[:2]
+    assert first.startswith("relationship added: ") and "MARTHA - TINY TIM (weight 2), by two.txt" in first
+    n_added = sum(one.change == "added" for one in diff.relationships)
+    assert more == f"relationship added: and {n_added - 1} more, see --json"
 
 
 def test_a_merge_is_distinguished_from_a_removal(root: Root) -> None:

@@ -15,7 +15,7 @@ import dagster as dg
 from graphrag_pipeline.defs.assets.pages.metadata import of_lines
 from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.executor import IndexRoot
-from graphrag_pipeline.defs.runs.naming import ALLOW_REMOVAL_TAG, asset_key, full_name
+from graphrag_pipeline.defs.runs.naming import ALLOW_REMOVAL_TAG, asset_key, full_name, has_option
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES, QualityFigure
 from graphrag_pipeline.evaluation.index_quality.measurement import IndexQuality, measure_quality
@@ -113,7 +113,7 @@ def _judge_problems(problems: list[str]) -> _Judgement:
 
 def _judge_removal(context: dg.AssetCheckExecutionContext, root: Root, snapshot: Snapshot) -> _Judgement:
     problems = check_removal(open_published(root.snapshots), snapshot, root.settings.publishing)
-    is_allowed = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
+    is_allowed = has_option(context.run.tags, ALLOW_REMOVAL_TAG)
     way_out = f"In the UI, launch the run with the tag {ALLOW_REMOVAL_TAG}: true"
     line = "; ".join([*problems, "the run allows it" if is_allowed else way_out]) if problems else ""
     return _Judgement(is_allowed or not problems, line, problems)

@@ -38,6 +38,7 @@ from graphrag_pipeline.defs.runs.naming import (
     WHOLE_INPUT,
     asset_key,
     group_of,
+    has_option,
 )
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
@@ -234,9 +235,9 @@ def _run_stage(
         if not stage.is_partitioned:
             held.enter_context(one_writer(root.path))
         is_affected = stage.name in ("communities", "community_reports")
-        run.is_reclustering = is_affected and context.run.tags.get(RECLUSTER_TAG) == "true"
-        run.allows_removal = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
-        run.is_reviewed = root.settings.publishing.review or context.run.tags.get(REVIEW_TAG) == "true"
+        run.is_reclustering = is_affected and has_option(context.run.tags, RECLUSTER_TAG)
+        run.allows_removal = has_option(context.run.tags, ALLOW_REMOVAL_TAG)
+        run.is_reviewed = root.settings.publishing.review or has_option(context.run.tags, REVIEW_TAG)
         run.approved = context.run.tags.get(APPROVED_TAG) or ("*" if _is_chosen_by_hand(context, root) else "")
         is_stale_only = context.run.tags.get(ONLY_STALE_TAG) == "true"
         is_fresh = is_stale_only and not run.is_reclustering and _is_fresh(run)

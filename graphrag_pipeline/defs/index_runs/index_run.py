@@ -37,6 +37,8 @@ from graphrag_pipeline.defs.runs.naming import (
     REVIEW_TAG,
     STARTED_BY_TAG,
     asset_key,
+    has_option,
+    tag_option,
 )
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.defs.runs.session import IndexSession
@@ -139,9 +141,9 @@ def run_index(
             work is kept and the published snapshot stays.
         KeyboardInterrupt: Ctrl-C, or SIGTERM while a stage ran; likewise.
     """
-    tags = {**(tags or {}), ONLY_STALE_TAG: "true", **({RECLUSTER_TAG: "true"} if is_reclustering else {})}
-    tags |= {ALLOW_REMOVAL_TAG: "true"} if allow_removal or allow_empty else {}
-    tags |= {REVIEW_TAG: "true"} if is_reviewed else {}
+    tags = {**(tags or {}), ONLY_STALE_TAG: "true", **(tag_option(RECLUSTER_TAG) if is_reclustering else {})}
+    tags |= tag_option(ALLOW_REMOVAL_TAG) if allow_removal or allow_empty else {}
+    tags |= tag_option(REVIEW_TAG) if is_reviewed else {}
     with one_index_run(root.path), root.writing(), keeping_instances():
         if allow_removal and root.shared:
             root.shared.join()
@@ -188,9 +190,9 @@ def _run_index(
             refuse_other_corpus(root, root.shared, manifests)
             root.shared.join()
         root.tables.check_layout(root.settings.storage.n_buckets)
-        if ALLOW_REMOVAL_TAG not in tags:
+        if not has_option(tags, ALLOW_REMOVAL_TAG):
             refuse_removal(root, manifests)
-        stale = find_stale(root, manifests, ["communities"] if RECLUSTER_TAG in tags else [])
+        stale = find_stale(root, manifests, ["communities"] if has_option(tags, RECLUSTER_TAG) else [])
         if stale:
             check_prompts(root, STAGES.values())
             refuse_unreadable_gold(root)

@@ -6,6 +6,7 @@ and assets of others, so all names of a root begin with its key prefix. Without 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.pipeline.root import Root
@@ -29,6 +30,12 @@ ALLOW_REMOVAL_TAG = "graphrag/allow_removal"
 
 REVIEW_TAG = "graphrag/review"
 """Run tag: let the candidate wait for review, whatever `publishing.review` says."""
+
+_HIDDEN_OPTIONS = {tag: f"{_HIDDEN}{tag.partition('/')[2]}" for tag in (RECLUSTER_TAG, ALLOW_REMOVAL_TAG, REVIEW_TAG)}
+"""Options of a run that a user sets as a tag -> its form in runs that this package starts.
+
+Of our tags, these runs show what started them and their changed files, and no more: a list of runs has little room.
+"""
 
 APPROVED_TAG = f"{_HIDDEN}approved"
 """Run tag: id of the candidate that a reviewer publishes."""
@@ -100,6 +107,16 @@ SHOWN_STATE = "graphrag_state.json"
 
 INDEXING_JOBS = frozenset({*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS, BUCKET_JOB, ASSET_JOB})
 """Plain names of jobs that change the index."""
+
+
+def tag_option(tag: str) -> dict[str, str]:
+    """Return the tag of a run that this package starts with an option."""
+    return {_HIDDEN_OPTIONS[tag]: "true"}
+
+
+def has_option(tags: Mapping[str, str], tag: str) -> bool:
+    """Whether a run has an option, from a user or from this package."""
+    return "true" in (tags.get(tag), tags.get(_HIDDEN_OPTIONS[tag]))
 
 
 def asset_key(root: Root, name: str) -> AssetKey:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.storage.tags import HIDDEN_TAG_PREFIX, SYSTEM_TAG_PREFIX
 
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.naming import CHANGED_TAG, KIND_TAG
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.detected_input import detect_input
@@ -264,3 +266,16 @@ def test_every_pipeline_error_keeps_its_message(root: Root) -> None:
         except RuntimeError:
             explained = explain_error("graph", serializable_error_info_from_exc_info(sys.exc_info()))
         assert isinstance(explained, PipelineError) and str(explained) == f"graph failed: {words}"
+
+
+def test_a_run_of_several_buckets_with_options_shows_two_tags_of_ours(root: Root) -> None:
+    for number in range(8):
+        put(root.path, f"more_{number}.txt", f"They say that Topper sang {number} songs.")
+    report = run_index(root, is_reclustering=True, allow_removal=True, is_reviewed=True)
+    assert report.waiting and len({partition for stage, partition in report.ran if stage == "documents"}) == 2
+    unseen = (SYSTEM_TAG_PREFIX, HIDDEN_TAG_PREFIX)
+    with open_instance(root) as instance:
+        runs = instance.get_runs(limit=2)
+    assert any("dagster/asset_partition_range_start" in run.tags for run in runs)
+    visible = [{name for name in run.tags if not name.startswith(unseen)} for run in runs]
+    assert visible == [{KIND_TAG, CHANGED_TAG}] * 2

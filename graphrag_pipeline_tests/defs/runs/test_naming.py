@@ -5,7 +5,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from graphrag_pipeline.defs.runs.naming import asset_key, full_name, plain_job
+from graphrag_pipeline.defs.runs.naming import (
+    RECLUSTER_TAG,
+    REVIEW_TAG,
+    asset_key,
+    full_name,
+    has_option,
+    plain_job,
+    tag_option,
+)
 from graphrag_pipeline.pipeline.root import Root
 
 ALONE, NEWS, SHOP_NEWS = (Root(Path("root"), prefix) for prefix in ((), ("news",), ("shop", "news")))
@@ -15,6 +23,12 @@ def run_of(job: str, *keys: str) -> dg.DagsterRun:
     """Return a run of a job, or of assets."""
     chosen = frozenset(dg.AssetKey.from_user_string(key) for key in keys)
     return dg.DagsterRun(job_name=job, run_id="0", asset_selection=chosen or None)
+
+
+def test_an_option_is_one_of_a_user_or_a_hidden_one_of_ours() -> None:
+    assert has_option({REVIEW_TAG: "true"}, REVIEW_TAG) and has_option(tag_option(REVIEW_TAG), REVIEW_TAG)
+    assert not any(has_option(tags, REVIEW_TAG) for tags in ({}, {REVIEW_TAG: "false"}, tag_option(RECLUSTER_TAG)))
+    assert all(name.startswith(".dagster/") for name in tag_option(REVIEW_TAG))
 
 
 def test_keys_and_names_begin_with_the_prefix() -> None:

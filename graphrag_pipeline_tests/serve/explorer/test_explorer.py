@@ -134,9 +134,13 @@ def test_a_candidate_that_waits_is_reviewed(browser: Any, tmp_path: Path, size: 
         wait_for_text(browser, "waiting")
         find(browser, f"a[href='#/review/{candidate}']").click()
         wait_for_text(browser, "Review of a candidate", "All checks passed", "two.txt", "Martha carried Tiny Tim home")
+        wait_for_text(browser, "MARTHA — TINY TIM", "Bob Cratchit carried Tiny Tim home", "at least 0.9", "within")
         assert is_fitting(browser)
         assert serious_findings(browser) == []
         keep(browser, f"explorer_review_{size[0]}")
+        browser.get(f"{running.url}/review/{candidate}")
+        wait_for_text(browser, "Review of a candidate", f"{candidate}")
+        assert browser.current_url == f"{running.url}/#/review/{candidate}"
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])

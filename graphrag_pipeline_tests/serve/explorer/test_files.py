@@ -72,6 +72,20 @@ def test_every_file_is_served_with_the_policy_and_nothing_else_is(server: Runnin
     assert server.client.post("/").status_code == 405
 
 
+def test_the_plain_address_of_a_review_leads_to_its_page(server: RunningServer) -> None:
+    policy = server.client.get("/").headers["content-security-policy"]
+    for sent, led_to in (
+        ("573a7f2e", "573a7f2e"),
+        ("573a7f2e?index=carol", "573a7f2e?index=carol"),
+        ("a%0d%0ax%2F%ed%b0%af", "a%0D%0Ax%3F%EF%BF%BD%EF%BF%BD%EF%BF%BD"),
+    ):
+        answer = server.client.get(f"/review/{sent}", follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (307, f"/#/review/{led_to}")
+        assert answer.headers["content-security-policy"] == policy
+    assert server.client.get("/review///evil.test").status_code == 404
+    assert server.client.post("/review/573a7f2e").status_code == 405
+
+
 def test_a_known_file_is_not_sent_again_and_is_sent_compressed(server: RunningServer) -> None:
     first = server.client.get("/static/vendor/sigma.min.js", headers={"accept-encoding": "gzip"})
     assert first.headers["content-encoding"] == "gzip"

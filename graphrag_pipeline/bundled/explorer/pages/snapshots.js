@@ -56,6 +56,8 @@ export function Diff({ diff, isNext }) {
     <h3>What changed</h3>
     <${Changes} name="entity" many="entities" isSaid=${true} rows=${diff.entities} show=${(one) => html`<${Sign} of=${one.change} /> ${one.change === "removed" || one.into ? visible(one.title) : html`<a href=${link("entities", one.number)}>${visible(one.title)}</a>`}
       ${one.into && ` into ${visible(one.into)} by ${visible(one.rule)}`}${because(one.documents)}`} />
+    <${Changes} name="relationship" isSaid=${true} rows=${diff.relationships} show=${(one) => { const pair = visible(`${one.source} — ${one.target}`);
+      return html`<${Sign} of=${one.change} /> ${one.change === "removed" ? pair : html`<a href=${link("relationships", one.number)}>${pair}</a>`}, weight ${number(one.weight)}${because(one.documents)}`; }} />
     <${Changes} name="report" isSaid=${true} rows=${diff.reports} show=${(one) => html`<${Sign} of=${one.change} /> ${one.change === "removed" ? visible(one.title) : html`<a href=${link("communities", one.community)}>${visible(one.title)}</a>`}, level ${one.level}${because(one.documents)}`} />
   </div>`;
 }
