@@ -9,10 +9,10 @@ import textwrap
 import time
 from pathlib import Path
 
-from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import environment
+from graphrag_pipeline_tests.support.machines import index
 from graphrag_pipeline_tests.support.roots import CAROL, make_root, put
 from graphrag_pipeline_tests.support.thoroughness import repetitions
 
@@ -38,7 +38,8 @@ def write_edition(root: Root, edition: int) -> str:
     """Return documents that name their edition, so that a snapshot has one edition and a mixture two."""
     for name, text in CAROL.items():
         put(root.path, name, f"{text} Scrooge's register says that {name} is edition {edition}.")
-    return run_index(root).snapshot
+    index(root)
+    return root.snapshots.current() or ""
 
 
 def test_two_readers_and_a_writer(tmp_path: Path) -> None:

@@ -27,7 +27,9 @@ from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.support.roots import (
     CAROL,
     GOING_ON,
+    TWO_BUCKETS,
     build_tables,
+    built_root,
     contract_bytes,
     make_root,
     put,
@@ -124,8 +126,10 @@ def test_a_published_index_equals_a_rebuild_but_for_communities_and_wholly_after
 
 def test_two_builds_in_two_folders_are_equal_byte_for_byte(tmp_path: Path) -> None:
     everything = tuple(ALL_STAGES)
-    one, two = make_root(tmp_path / "one"), make_root(tmp_path / "two", dict(reversed(CAROL.items())))
-    build_tables(one, everything)
+    one, two = (
+        built_root(tmp_path / "one", stages=everything),
+        make_root(tmp_path / "two", dict(reversed(CAROL.items()))),
+    )
     build_tables(two, everything)
     assert table_bytes(one) == table_bytes(two)
     assert contract_bytes(one) == contract_bytes(two)
@@ -137,8 +141,7 @@ def test_a_corpus_too_large_for_narrow_columns_and_one_range_is_equal_byte_for_b
 ) -> None:
     """As if 64 bytes of text were 2 GiB, and 20 mentions a million."""
     everything = tuple(ALL_STAGES)
-    small, large = make_root(tmp_path / "small"), make_root(tmp_path / "large")
-    build_tables(small, everything)
+    small, large = built_root(tmp_path / "small", stages=everything), make_root(tmp_path / "large")
     monkeypatch.setattr(arrow_columns, "MAX_BYTES", 64)
     monkeypatch.setattr(merge, "RANGE_ROWS", 20)
     monkeypatch.setattr(merge, "MAX_ROWS_IN_MEMORY", 0)
@@ -154,8 +157,7 @@ def test_a_corpus_too_large_for_narrow_columns_and_one_range_is_equal_byte_for_b
 
 
 def test_an_edit_runs_its_bucket_and_nothing_of_the_others(tmp_path: Path) -> None:
-    root = make_root(tmp_path, settings="storage:\n  n_buckets: 16\n")
-    build_tables(root)
+    root = built_root(tmp_path, settings="storage:\n  n_buckets: 4\n")
     put(root.path, "one.txt", CAROL["one.txt"] + " Scrooge frowned at Fezziwig.")
     ran = build_tables(root)
     assert len({partition for _, partition in ran if partition != "all"}) == 1
@@ -179,17 +181,15 @@ _FROM_GRAPH = {
     ],
 )
 def test_a_changed_setting_makes_its_stages_stale(tmp_path: Path, change: str, expected: set[str]) -> None:
-    base = "storage:\n  n_buckets: 2\n"
-    build_tables(make_root(tmp_path, settings=base))
-    (tmp_path / "settings.yaml").write_text(base + change)
+    built_root(tmp_path)
+    (tmp_path / "settings.yaml").write_text(TWO_BUCKETS + change)
     root = Root(tmp_path)
     stale = find_stale(root, detect_input(root))
     assert {item.stage for item in stale} - {"index_candidate", "index_snapshot"} == expected
 
 
 def test_a_touched_file_is_not_stale(tmp_path: Path) -> None:
-    root = make_root(tmp_path)
-    build_tables(root)
+    root = built_root(tmp_path)
     for file in (root.path / "input").iterdir():
         file.write_bytes(file.read_bytes())
     assert build_tables(root) == []

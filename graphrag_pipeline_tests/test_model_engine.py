@@ -21,6 +21,7 @@ from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.models.ports import NOT_ASKED_AGAIN
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.settings.file import set_options
 from graphrag_pipeline.tables import MODEL_STAGES
@@ -69,6 +70,11 @@ def index(root: Root) -> IndexReport:
     return run_index(Root(root.path))
 
 
+def build(root: Root) -> None:
+    """Update and publish all tables without Dagster's records, for tests of what the tables hold."""
+    build_tables(Root(root.path), ALL_STAGES)
+
+
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
@@ -98,11 +104,11 @@ def test_every_stage_uses_the_model_and_a_second_run_makes_no_call(tmp_path: Pat
 def test_a_rebuild_from_the_cache_makes_no_call_and_gives_the_same_bytes(tmp_path: Path) -> None:
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url)
-        index(root)
+        build(root)
         n_calls, before = server.count(), contract_bytes(root)
-        for folder in ("tables", "heads", "snapshots", "dagster"):
+        for folder in ("tables", "heads", "snapshots"):
             os.rename(root.path / folder, tmp_path / folder)
-        index(root)
+        build(root)
         assert server.count() == n_calls
         assert contract_bytes(root) == before
 
@@ -110,19 +116,19 @@ def test_a_rebuild_from_the_cache_makes_no_call_and_gives_the_same_bytes(tmp_pat
 def test_a_paid_summary_stays_when_short_descriptions_are_joined(tmp_path: Path) -> None:
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url, descriptions={"max_joined": 0})
-        index(root)
+        build(root)
         paid = root.tables.read("descriptions")
         server.reset()
         joining = set_option(root, "descriptions", "max_joined", 3)
         assert "summarized_descriptions" in {item.stage for item in find_stale(joining, detect_input(joining))}
-        index(joining)
+        build(joining)
         assert (server.count(), joining.tables.read("descriptions").equals(paid)) == (0, True)
         put(root.path, "ada.txt", TEXT)
         put(root.path, "mary.txt", f"Mary Somerville taught Charles Babbage. {TEXT}")
-        index(joining)
+        build(joining)
         rows = joining.tables.read("descriptions").to_pylist()
         assert any(row["n_descriptions"] > 1 and row["request_key"] is None for row in rows)
-        index(set_option(root, "descriptions", "max_joined", 0))
+        build(set_option(root, "descriptions", "max_joined", 0))
         rows = root.tables.read("descriptions").to_pylist()
         assert all((row["request_key"] is None) == (row["n_descriptions"] < 2) for row in rows)
 
@@ -133,7 +139,7 @@ def test_embedded_and_model_stages_mix(tmp_path: Path) -> None:
         root = make_model_root(
             tmp_path / "root", server.base_url, extraction={"engine": "embedded"}, embeddings={"engine": "embedded"}
         )
-        index(root)
+        build(root)
         assert {call.kind for call in server.calls} <= {"summary", "report"}
         assert server.count("report")
 
@@ -171,7 +177,7 @@ def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed
         return "Sorry, I cannot help." if "Ada Lovelace" in request.prompt and request.kind == "extraction" else None
 
     with running_model_server(script=refuse_some) as server:
-        root = make_model_root(tmp_path / "root", server.base_url, n_articles=10, publishing={"tolerated_failures": 0})
+        root = make_model_root(tmp_path / "root", server.base_url, publishing={"tolerated_failures": 0})
         put(root.path, "ada.txt", TEXT)
         with pytest.raises(PipelineError, match=r"over publishing\.max_failed_share = 0\.02"):
             index(root)
@@ -312,7 +318,7 @@ def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp
 
     with running_model_server(script=judge) as server:
         root = make_model_root(tmp_path / "root", server.base_url, n_articles=4)
-        index(root)
+        build(root)
         n_entities = root.snapshots.open().n_rows("entities")
         settings = root.path / "settings.yaml"
         values = yaml.safe_load(settings.read_text(encoding="utf-8"))
@@ -323,14 +329,14 @@ def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp
         report = json.loads(shown.out)
         assert shown.status == 0 and len(report["unasked"]) == 5 and not report["added"]
         assert server.count() - before == 0 or all(call.kind == "embedding" for call in server.calls[before:])
-        index(root)
+        build(root)
         assert root.snapshots.open().n_rows("entities") < n_entities
         rules = [row["rule"] for row in json.loads(call("--root", root.path, "merges", "--json").out)["merges"]]
         assert "verdict" in rules
         values["resolution"]["engine"] = "embedded"
         settings.write_text(yaml.safe_dump(values), encoding="utf-8")
         assert "- " in call("--root", root.path, "merges", "--dry-run").out
-        index(root)
+        build(root)
         assert root.snapshots.open().n_rows("entities") == n_entities
 
 
@@ -419,7 +425,7 @@ def test_a_budget_is_not_overrun_by_long_replies_and_a_stopped_run_has_its_costs
 def test_claims_reach_the_published_covariates(tmp_path: Path) -> None:
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url, extraction={"has_claims": True})
-        index(root)
+        build(root)
         assert server.count("claims")
         assert root.snapshots.open().n_rows("covariates")
 

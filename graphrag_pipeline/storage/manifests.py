@@ -104,8 +104,8 @@ class Manifest:
     read_id: str = field(default="", init=False, compare=False)
 
     def to_json(self) -> bytes:
-        values = {**asdict(self), "format": FORMAT}
-        del values["read_id"]
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        values |= {"vectors": {name: asdict(folder) for name, folder in self.vectors.items()}, "format": FORMAT}
         return json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False).encode()
 
     @classmethod

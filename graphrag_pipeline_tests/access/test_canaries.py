@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from graphrag_pipeline.serve.gate import Audit
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support import canaries
 from graphrag_pipeline_tests.support.canaries import MAX_CANARIES, make_canaries, open_rows
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import build_tables, built_once, make_root
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
 N_CANARIES = 15
@@ -39,6 +40,13 @@ class World(NamedTuple):
     audit: Path
 
 
+def _index_rows(rows: list[dict], path: Path) -> None:
+    root = make_root(path, {})
+    canaries.write_rows(root.path, rows)
+    (root.path / "input" / "unread.txt").write_bytes(b"")
+    build_tables(root, tuple(ALL_STAGES))
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory) -> Iterator[World]:
     folder, found = tmp_path_factory.mktemp("canaries"), canaries.make_canaries(N_CANARIES)
@@ -46,11 +54,7 @@ def world(tmp_path_factory) -> Iterator[World]:
     secret = [canaries.restricted_row(one, number) for number, one in enumerate(found)]
     roots = {}
     for name, rows in (("all", canaries.mix(open_rows, secret)), ("alone", open_rows)):
-        root = make_root(folder / name, {})
-        canaries.write_rows(root.path, rows)
-        (root.path / "input" / "unread.txt").write_bytes(b"")
-        build_tables(root, tuple(ALL_STAGES))
-        roots[name] = root
+        roots[name] = built_once(folder / name, f"canaries {name}", partial(_index_rows, rows))
     path = folder / "access.yaml"
     restricted = add_key(path, "reader", ["news"], [canaries.FILTER])
     whole = add_key(path, "editor", ["news"], is_whole=True)

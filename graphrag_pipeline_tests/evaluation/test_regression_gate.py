@@ -27,7 +27,7 @@ from graphrag_pipeline.publishing.candidates import publish
 from graphrag_pipeline.storage.snapshot_store import list_snapshots
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.damage import zero
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_once, make_root, put, table_bytes
 
 EVERYTHING = tuple(ALL_STAGES)
 GOLD = [
@@ -67,11 +67,12 @@ def lose_third(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def _published_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("gate") / "root"
-    make_root(path, {**CAROL, "rows.jsonl": record("kept") + record("dropped"), "others.jsonl": OTHERS})
-    (path / "gold.jsonl").write_text("\n".join(map(json.dumps, GOLD)), encoding="utf-8")
-    build_tables(set_gate(path), EVERYTHING)
-    return path
+    def make(path: Path) -> None:
+        make_root(path, {**CAROL, "rows.jsonl": record("kept") + record("dropped"), "others.jsonl": OTHERS})
+        (path / "gold.jsonl").write_text("\n".join(map(json.dumps, GOLD)), encoding="utf-8")
+        build_tables(set_gate(path), EVERYTHING)
+
+    return built_once(tmp_path_factory.mktemp("gate") / "root", "a root with a gate", make).path
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.inputs.files import fingerprint_input, list_remote, list_unused_records, read_input
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
@@ -291,7 +292,7 @@ def local_and_remote(tmp_path_factory: pytest.TempPathFactory) -> tuple[Root, Ro
     local = make_root(folder / "local")
     remote = make_root(folder / "remote", {}, f"storage:\n  n_buckets: 2\ninput:\n  folder: {url}\n")
     for root in (local, remote):
-        run_index(root)
+        build_tables(root, ALL_STAGES)
     return local, remote
 
 

@@ -19,14 +19,14 @@ from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.open_work import measure_lag
 from graphrag_pipeline.pipeline.progress import RunObserver
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
 from graphrag_pipeline.settings.file import set_options
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment, started
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex, other_reports
-from graphrag_pipeline_tests.support.roots import put, table_bytes
+from graphrag_pipeline_tests.support.roots import build_tables, put, table_bytes
 
 SENT = {2: signal.SIGINT, 3: signal.SIGTERM}
 """Signals to send, by the number of extracted text units."""
@@ -82,10 +82,10 @@ def test_reports_with_little_new_evidence_are_deferred_until_a_recluster_which_e
 ) -> None:
     monkeypatch.setenv("GRAPHRAG__REPORTS__REWRITE_SHARE", "0.5")
     root = model_index.root = Root(model_index.root.path)
-    run_index(root)  # the setting changes no prompt: every reply is in the cache
+    build_tables(root, ALL_STAGES)  # the setting changes no prompt: every reply is in the cache
     assert not model_index.server.calls
     write_articles(root.path / "input", 7)
-    run_index(root)
+    build_tables(root, ALL_STAGES)
     lag = measure_lag(root)
     assert 0 < lag.n_deferred < lag.n_reports
     assert 0 < lag.largest_new_share <= 0.5
@@ -94,7 +94,7 @@ def test_reports_with_little_new_evidence_are_deferred_until_a_recluster_which_e
     run_index(root, is_reclustering=True)
     assert measure_lag(root).n_deferred == 0
     rebuilt = copy_inputs(root, tmp_path / "rebuilt")
-    run_index(rebuilt)
+    build_tables(rebuilt)
     assert table_bytes(root) == table_bytes(rebuilt)
 
 

@@ -13,7 +13,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
-from graphrag_pipeline_tests.support.roots import open_built
+from graphrag_pipeline_tests.support.roots import built_once, open_built
 
 GERMAN = {
     "a.txt": "Albert Einstein traf Mileva Marić in Zürich. Sie heirateten im Jahr 1903.",
@@ -48,9 +48,11 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
 
 @pytest.fixture(scope="session")
 def carol_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("carol")
-    import_graphrag(MICROSOFT_INDEX, root, load_static_embeddings(), Settings())
-    return root
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        import_graphrag(MICROSOFT_INDEX, folder, load_static_embeddings(), Settings())
+
+    return built_once(tmp_path_factory.mktemp("carol"), "Microsoft's index", make).path
 
 
 @pytest.fixture(scope="session")

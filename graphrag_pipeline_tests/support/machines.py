@@ -5,6 +5,7 @@ Also events between machines: a failed push, a waiting writer.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -54,14 +55,16 @@ def index(root: Root, stages: Iterable[str] = tuple(ALL_STAGES)) -> list[tuple[s
         return build_tables(opened, stages)
 
 
+@functools.lru_cache(maxsize=1)
 def job_of(path: str, name: str) -> dg.JobDefinition:
-    """Return a job of a root, as a process that Dagster starts builds it."""
+    """Return a job of a root, as a process that Dagster starts builds it, which asks for it several times."""
     return build_definitions(Root(Path(path))).resolve_job_def(name)
 
 
 def run_job(root: Root, name: str, tags: Mapping[str, str]) -> bool:
     """Run a job with its own executor, as a worker of the run queue does; return whether Dagster calls it a success."""
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    job_of.cache_clear()  # each run reads the settings as they are now
     job = dg.build_reconstructable_job(__name__, "job_of", (str(root.path), name))
     with open_instance(root) as instance:
         return dg.execute_job(job, instance, run_config=quiet, tags=dict(tags), raise_on_error=False).success

@@ -111,9 +111,9 @@ class StageRun:
     @property
     def pinned(self) -> dict[str, dict[str, Any]]:
         """Pinned heads by "table/partition", as a snapshot's manifest records them."""
-        heads = (head for heads in self._heads.values() for head in heads)
+        heads = (asdict(head) for heads in self._heads.values() for head in heads)
         kept = ("data_version", "code_version", "inputs", "files")
-        return {f"{head.table}/{head.partition}": {k: asdict(head)[k] for k in kept} for head in heads}
+        return {f"{head['table']}/{head['partition']}": {name: head[name] for name in kept} for head in heads}
 
     @property
     def pinned_code(self) -> dict[str, dict[str, Any]]:

@@ -16,13 +16,13 @@ from graphrag_pipeline.errors import LeaseLostError, PipelineError, StoreError
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.storage.shared.lease import LEASE, LeaseHolder
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline.storage.shared.state import StoreState, head_names, is_swept_since
 from graphrag_pipeline_tests.support.machines import again, index, machine, object_names, run_job, state_of
 from graphrag_pipeline_tests.support.object_server import ObjectServer
-from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root, put
+from graphrag_pipeline_tests.support.roots import build_tables, built_root, contract_bytes, put
 
 MakeMachine = Callable[[Path, str], Root]
 BUCKET_STAGES = [name for name, stage in STAGES.items() if stage.is_partitioned]
@@ -59,8 +59,7 @@ def test_two_machines_that_start_on_an_empty_store_have_one_index(
         add(two, *second)
     index(one)
     assert index(two) == []
-    alone = make_root(tmp_path / "alone", settings=f"storage:\n  n_buckets: {N_BUCKETS}\n")
-    index(alone)
+    alone = built_root(tmp_path / "alone", settings=f"storage:\n  n_buckets: {N_BUCKETS}\n", stages=ALL_STAGES)
     assert contract_bytes(again(two)) == contract_bytes(again(one)) == contract_bytes(alone)
 
 
@@ -212,8 +211,7 @@ def test_another_index_and_another_number_of_buckets_are_refused_before_any_work
     indexed(tmp_path / "one", folder_url)
     with pytest.raises(PipelineError, match="n_buckets is 3, but"):
         add(machine(tmp_path / "two", folder_url, n_buckets=3), "000")
-    other = make_root(tmp_path / "other", {"x.txt": "Oliver Twist met Fagin."})
-    index(other)
+    other = built_root(tmp_path / "other", {"x.txt": "Oliver Twist met Fagin."}, stages=ALL_STAGES)
     (other.path / "settings.yaml").write_text((tmp_path / "one" / "settings.yaml").read_text())
     with pytest.raises(PipelineError, match="has another one; name an empty place"):
         add(other, "000")

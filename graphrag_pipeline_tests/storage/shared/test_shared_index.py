@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,13 +15,14 @@ from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.state import STATES
-from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment
-from graphrag_pipeline_tests.support.dagster.killed_runs import working_apart
-from graphrag_pipeline_tests.support.machines import again, machine, reader
+from graphrag_pipeline_tests.support.command_line import ONE_BUCKET, TIMEOUT_S, Call
+from graphrag_pipeline_tests.support.dagster.killed_runs import index_at_once, working_apart
+from graphrag_pipeline_tests.support.machines import again, index, machine, reader
 from graphrag_pipeline_tests.support.object_server import ObjectServer
-from graphrag_pipeline_tests.support.roots import contract_bytes, indexed_root, put
+from graphrag_pipeline_tests.support.roots import build_tables, built_root, contract_bytes, indexed_root, put
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 KILLED = -signal.SIGKILL
@@ -34,19 +33,14 @@ def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
 
 
-def start_index(root: Root) -> subprocess.Popen[str]:
-    program = [sys.executable, "-m", "graphrag_pipeline", "--root", str(root.path), "index"]
-    return subprocess.Popen(program, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def published(path: Path, url: str) -> str:
     """Return the snapshot that a new reader gets, after reading all of it."""
     root = reader(path, url)
-    with GraphIndex.open(root.path) as index:
-        assert index.search("Who is Bob Cratchit?").answer
-        for name in index.snapshot.manifest.tables:
-            index.snapshot.table(name)
-        return index.snapshot.id
+    with GraphIndex.open(root.path) as opened:
+        assert opened.search("Who is Bob Cratchit?").answer
+        for name in opened.snapshot.manifest.tables:
+            opened.snapshot.table(name)
+        return opened.snapshot.id
 
 
 def kill_at(server: ObjectServer, root: Root, method: str, part: str, n: int) -> int:
@@ -72,7 +66,7 @@ def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_co
     s3: ObjectServer, s3_url: str, tmp_path: Path
 ) -> None:
     one = machine(tmp_path / "one", s3_url, n_buckets=1)
-    run_index(one)
+    index(one)
     old = published(tmp_path / "before", s3_url)
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill with Topper.")
     moments = [("PUT", "lease", 1), ("PUT", "tables/", 2), ("PUT", "snapshots/vectors", 2), ("PUT", STATES, 1)]
@@ -83,20 +77,20 @@ def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_co
     new = published(tmp_path / "after", s3_url)
     assert new != old
     assert run_index(again(one)).ran == []
-    alone = indexed_root(tmp_path / "alone", settings="storage:\n  n_buckets: 1\n")
+    alone = built_root(tmp_path / "alone", settings=ONE_BUCKET, stages=ALL_STAGES)
     put(alone.path, "four.txt", "Bob Cratchit skated on Cornhill with Topper.")
-    run_index(alone)
+    build_tables(alone, ALL_STAGES)
     assert contract_bytes(again(one)) == contract_bytes(alone)
 
 
-def test_the_second_of_two_index_runs_waits_and_finds_the_work_done(s3_url: str, tmp_path: Path) -> None:
+def test_the_second_of_two_index_runs_waits_and_finds_the_work_done(
+    s3: ObjectServer, s3_url: str, tmp_path: Path
+) -> None:
     one, two = (machine(tmp_path / name, s3_url, n_buckets=1) for name in ("one", "two"))
-    processes = [start_index(root) for root in (one, two)]
-    ended = [(*process.communicate(timeout=TIMEOUT_S), process.returncode) for process in processes]
-    assert [status for *_, status in ended] == [0, 0], ended
-    outs = sorted(out for out, _, _ in ended)
-    assert sum("nothing changed" in out for out in outs) == 1, outs
-    assert sum("is writing the index; waiting for it" in err for _, err, _ in ended) == 1, ended
+    ended = index_at_once(one.path, two.path, environment=s3.environment)
+    assert [each.status for each in ended] == [0, 0], ended
+    assert sum("nothing changed" in each.out for each in ended) == 1, ended
+    assert sum("is writing the index; waiting for it" in each.err for each in ended) == 1, ended
     assert contract_bytes(again(one)) == contract_bytes(again(two))
 
 
@@ -129,8 +123,8 @@ def test_assets_that_are_materialized_alone_pull_and_push(s3: ObjectServer, s3_u
         assert result.success
     alone = indexed_root(tmp_path / "alone")
     last = reader(tmp_path / "reader", s3_url)
-    with GraphIndex.open(last.path) as index:
-        assert index.snapshot.id == alone.snapshots.current()
+    with GraphIndex.open(last.path) as opened:
+        assert opened.snapshot.id == alone.snapshots.current()
     assert run_index(again(three[0])).ran == []
 
 

@@ -15,7 +15,7 @@ from graphrag_pipeline.errors import LeaseLostError, NoSnapshotError, PipelineEr
 from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.lease import LEASE, LeaseHolder
 from graphrag_pipeline.storage.shared.objects import open_object_store
@@ -24,7 +24,7 @@ from graphrag_pipeline.storage.snapshot_store import list_snapshots, roll_back
 from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, machine, object_names, reader, state_of
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
-from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import CAROL, built_root, contract_bytes, put, table_bytes
 from graphrag_pipeline_tests.support.thoroughness import usually
 
 MakeMachine = Callable[[Path, str], Root]
@@ -41,9 +41,10 @@ def ask(root: Root) -> tuple[str, str]:
 # ------------------------------------------------------------------------------------------------------------ following
 
 
-def test_a_root_with_settings_alone_answers_like_the_one_that_was_indexed(folder_url: str, tmp_path: Path) -> None:
-    one = machine(tmp_path / "one", folder_url)
-    index(one)
+def test_a_root_with_settings_alone_answers_like_the_one_that_was_indexed(
+    indexed: MakeMachine, folder_url: str, tmp_path: Path
+) -> None:
+    one = indexed(tmp_path / "one", folder_url)
     two = reader(tmp_path / "two", folder_url)
     assert ask(two) == ask(one)
     assert contract_bytes(again(two)) == contract_bytes(one)
@@ -51,18 +52,17 @@ def test_a_root_with_settings_alone_answers_like_the_one_that_was_indexed(folder
 
 
 def test_the_tables_are_those_of_an_index_without_a_store(folder_url: str, tmp_path: Path) -> None:
-    shared, alone = machine(tmp_path / "shared", folder_url), make_root(tmp_path / "alone")
+    shared, alone = machine(tmp_path / "shared", folder_url), built_root(tmp_path / "alone", stages=ALL_STAGES)
+    index(shared)
     for root in (shared, alone):
-        index(root)
         put(root.path, "four.txt", "Ebenezer Scrooge met the Ghost of Christmas Past.")
         index(root)
     assert contract_bytes(shared) == contract_bytes(alone)
     assert table_bytes(shared) == table_bytes(alone)
 
 
-def test_indexing_elsewhere_runs_nothing(folder_url: str, tmp_path: Path) -> None:
-    one = machine(tmp_path / "one", folder_url)
-    index(one)
+def test_indexing_elsewhere_runs_nothing(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+    one = indexed(tmp_path / "one", folder_url)
     two = machine(tmp_path / "two", folder_url)
     assert index(two) == []
     assert table_bytes(again(two)) == table_bytes(one)
@@ -81,9 +81,10 @@ def test_an_edit_there_runs_its_stages_and_is_pulled_here(indexed: MakeMachine, 
     assert index(one) == []
 
 
-def test_nothing_changed_costs_five_requests_and_a_reader_two(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
-    root = machine(tmp_path / "one", s3_url)
-    index(root)
+def test_nothing_changed_costs_five_requests_and_a_reader_two(
+    indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path
+) -> None:
+    root = indexed(tmp_path / "one", s3_url)
     s3.requests.clear()
     assert index(root) == []
     assert [method for method, _ in s3.requests] == ["PUT", "GET", "GET", "GET", "DELETE"]  # the lease, the state
@@ -141,10 +142,9 @@ def test_rollback_and_unpin_reach_every_machine(indexed: MakeMachine, folder_url
 # --------------------------------------------------------------------------------------------- refusal of other indexes
 
 
-def test_a_store_of_another_index_is_refused(folder_url: str, tmp_path: Path) -> None:
-    index(machine(tmp_path / "one", folder_url))
-    other = make_root(tmp_path / "other", {"x.txt": "Oliver Twist met Fagin."})
-    index(other)
+def test_a_store_of_another_index_is_refused(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+    indexed(tmp_path / "one", folder_url)
+    other = built_root(tmp_path / "other", {"x.txt": "Oliver Twist met Fagin."}, stages=ALL_STAGES)
     before = contract_bytes(other)
     settings = (tmp_path / "one" / "settings.yaml").read_text()
     (other.path / "settings.yaml").write_text(settings)
@@ -159,8 +159,8 @@ def contract_bytes_here(root: Root) -> dict[str, bytes]:
     return {name: snapshot.table_path(name).read_bytes() for name in snapshot.manifest.tables}
 
 
-def test_another_number_of_buckets_is_refused(folder_url: str, tmp_path: Path) -> None:
-    index(machine(tmp_path / "one", folder_url))
+def test_another_number_of_buckets_is_refused(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+    indexed(tmp_path / "one", folder_url)
     other = machine(tmp_path / "other", folder_url, n_buckets=3)
     with pytest.raises(
         PipelineError, match=r"n_buckets is 3, but the index in file://.* was built with 2; set it back"
@@ -170,8 +170,7 @@ def test_another_number_of_buckets_is_refused(folder_url: str, tmp_path: Path) -
 
 
 def test_an_index_that_was_made_alone_goes_into_an_empty_store(folder_url: str, tmp_path: Path) -> None:
-    alone = make_root(tmp_path / "alone")
-    index(alone)
+    alone = built_root(tmp_path / "alone", stages=ALL_STAGES)
     settings = machine(tmp_path / "unused", folder_url).path / "settings.yaml"
     shutil.copy(settings, alone.path / "settings.yaml")
     assert index(alone) == []

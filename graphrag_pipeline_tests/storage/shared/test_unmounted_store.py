@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import LeaseLostError, PipelineError
 from graphrag_pipeline.pipeline.progress import RunObserver
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.support.machines import again, index, machine, opened_snapshot
 from graphrag_pipeline_tests.support.roots import build_tables, put
@@ -38,10 +40,9 @@ def mount(tmp_path: Path) -> Mount:
 
 @pytest.mark.parametrize("error", [LeaseLostError, KeyboardInterrupt])
 def test_a_machine_that_began_there_takes_the_index_when_it_is_back(
-    mount: Mount, tmp_path: Path, error: type[BaseException]
+    indexed: Callable[[Path, str], Root], mount: Mount, tmp_path: Path, error: type[BaseException]
 ) -> None:
-    one = machine(tmp_path / "one", mount.url)
-    index(one)
+    one = indexed(tmp_path / "one", mount.url)
     mount.point_at("not_mounted")
     two = machine(tmp_path / "two", mount.url, OTHERS)
     with pytest.raises(error), two.writing():
@@ -55,10 +56,12 @@ def test_a_machine_that_began_there_takes_the_index_when_it_is_back(
     assert index(two) == []
 
 
-def test_its_documents_are_compared_with_the_index_when_it_is_back(mount: Mount, tmp_path: Path) -> None:
-    run_index(machine(tmp_path / "one", mount.url, n_buckets=1))
+def test_its_documents_are_compared_with_the_index_when_it_is_back(
+    indexed: Callable[[Path, str], Root], mount: Mount, tmp_path: Path
+) -> None:
+    indexed(tmp_path / "one", mount.url)
     mount.point_at("not_mounted")
-    two = machine(tmp_path / "two", mount.url, OTHERS, n_buckets=1)
+    two = machine(tmp_path / "two", mount.url, OTHERS)
 
     class Mounting(RunObserver):
         def plan(self, stale: object) -> None:
@@ -73,6 +76,6 @@ def test_its_documents_are_compared_with_the_index_when_it_is_back(mount: Mount,
 def test_a_deletion_after_the_first_upload_is_meant(mount: Mount, tmp_path: Path) -> None:
     one = machine(tmp_path / "one", mount.url, n_buckets=1)
     put(one.path, "four.txt", "Topper met Bob Cratchit.")
-    run_index(one)
+    index(one)
     (one.path / "input" / "four.txt").unlink()
     assert run_index(again(one)).n_documents == 3

@@ -9,15 +9,17 @@ from one that has imported everything. Keep out: assertions about the state afte
 from __future__ import annotations
 
 import builtins
+import functools
 import io
 import itertools
 import multiprocessing as mp
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,7 +29,7 @@ from typing import Any
 from fsspec.config import conf, set_conf_env
 
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline_tests.support.command_line import TIMEOUT_S
+from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Outcome
 
 Work = Callable[[Root], None]
 """A module-level function of the root."""
@@ -173,6 +175,26 @@ def working_apart(root: Path, environment: Mapping[str, str] | None = None, work
     finally:
         process.kill()
         process.join(TIMEOUT_S)
+
+
+def index_at_once(*roots: Path, environment: Mapping[str, str] | None = None) -> list[Outcome]:
+    """Run the command `index` on some roots at the same time, each in a separate process; return what each showed."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as held:
+        works = [(root, functools.partial(_index_by_command, Path(folder) / str(n))) for n, root in enumerate(roots)]
+        processes = [held.enter_context(working_apart(root, environment, work)) for root, work in works]
+        for process in processes:
+            process.join(TIMEOUT_S)
+        shown = [[Path(folder, f"{n}.{name}").read_text("utf-8") for name in ("out", "err")] for n in range(len(roots))]
+        return [Outcome(process.exitcode, *texts) for process, texts in zip(processes, shown, strict=True)]
+
+
+def _index_by_command(printed: Path, root: Root) -> None:
+    from graphrag_pipeline.cli import main
+
+    for descriptor, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(f"{printed}.{name}", os.O_WRONLY | os.O_CREAT), descriptor)
+    sys.argv = ["graphrag-pipeline", "--root", str(root.path), "index"]
+    main()
 
 
 def _start(root: Path, moment: Moment | None, environment: Mapping[str, str], work: Work) -> tuple[Any, Connection]:
