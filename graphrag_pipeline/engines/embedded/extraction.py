@@ -35,11 +35,13 @@ from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.settings.indexing import GlossaryTerm
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.structure import CODE, TITLE, Block, Piece, ReadableText, read_structure
 
 STRENGTH = 1.0  # of one sentence that contains two entities
 MAX_HEADING = 120  # characters
+_ITEM = late_re(r"^[-*+\u2022] ")
 
 title_of = lru_cache(maxsize=1 << 16)(normalize_title)
 """`normalize_title` with a cache, because a document repeats its names."""
@@ -178,7 +180,8 @@ def is_heading(text: str, start: int, end: int) -> bool:
 
 
 def _fold(text: str, span: tuple[int, int]) -> str:
-    return " ".join(text[slice(*span)].split())
+    """Return a sentence on one line, without the mark of an item of a list."""
+    return _ITEM.sub("", " ".join(text[slice(*span)].split()))
 
 
 def _units_by_document(text_units: pa.Table) -> dict[str, list[tuple[str, int, int]]]:

@@ -110,6 +110,15 @@ def test_a_list_of_names_relates_only_neighbours() -> None:
     assert rows(crowded["relationship_mentions"], "source", "target") == [("Anna", "Bertha"), ("Bertha", "Clara")]
 
 
+def test_the_mark_of_an_item_is_no_part_of_a_description() -> None:
+    text = "Said in Rome:\n\n- Anna Berg met Bob Lund in Rome.\n- Bob Lund - who knows Rome - left."
+    graph = extract(text)
+    for mentions in graph["entity_mentions"], graph["relationship_mentions"]:
+        found = set(mentions["description"].to_pylist())
+        assert found >= {"Anna Berg met Bob Lund in Rome.", "Bob Lund - who knows Rome - left."}
+        assert not any(text.startswith("- ") for text in found)
+
+
 def test_verb_phrase_between_two_names_is_the_predicate() -> None:
     text = "They say that Fezziwig employed young Scrooge. Nobody knew that Anna is the sister of Bob, or Clara."
     mentions = extract(text)["relationship_mentions"]

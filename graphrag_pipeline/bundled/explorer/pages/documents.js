@@ -99,7 +99,7 @@ class Document extends Loaded {
         ${page.creation_date && html`<dt>Date</dt><dd>${visible(page.creation_date)}</dd>`}
         ${Object.entries(page.metadata).filter(([name]) => name !== "date" && !labels.has(label(name).toLowerCase())).map(([name, value]) => html`<dt>${label(name)}</dt><dd>${visible(show(value))}</dd>`)}
         ${!page.n_text_units && html`<dt>Status</dt><dd>empty: no text unit</dd>`}
-        <dt>Mentions most</dt><dd>${page.entities.slice(0, 12).map((one, i) => [i ? ", " : "", html`<a href=${link("entities", one.number)}>${nameOf(one)}</a>`])}</dd>
+        <dt>Mentions most</dt><dd>${page.entities.filter((one) => nameOf(one) !== visible(page.title)).slice(0, 12).map((one, i) => [i ? ", " : "", html`<a href=${link("entities", one.number)}>${nameOf(one)}</a>`])}</dd>
       </dl>
       <h2>Text</h2>
       <p class="count">${text.n_characters > PART && `Characters ${number(text.start)} to ${number(text.end)} of ${number(text.n_characters)}. `}Underlined names lead to their entity${cited ? "; the frame marks the cited passage" : ""}.</p>

@@ -62,14 +62,21 @@ class Entity extends Loaded {
         <p class="count">${one.n_relationships > one.relationships.length ? `The ${one.relationships.length} strongest of ${number(one.n_relationships)}` : "Strongest first"}, by the type of the other entity</p>
         ${groups(one).map(([type, found]) => html`<details open=${found.length <= 12}><summary>${typeWord(type)} (${found.length})</summary>
           <ul class="related">${found.map((near) => html`<li><a href=${link("entities", near.title)}><strong>${nameOf(near)}</strong></a>
-            <a class="count" href=${link("relationships", near.number)}>${visible(near.predicates.join(", ") || "related")}, weight ${number(near.weight)}</a>
-            <p>${excerpt(near.description, 220)}</p></li>`)}</ul></details>`)}`}
+            <a class="count" href=${link("relationships", near.number)}>${visible(near.predicates.join(", ") || "related")}${near.weight > 1 && `, weight ${number(near.weight)}`}</a>
+            ${!isLabel(near, one) && html`<p>${excerpt(near.description, 220)}</p>`}</li>`)}</ul></details>`)}`}
       <h2>Mentions in their sentences</h2>
       ${one.sentences.length ? html`<ol class="sentences">${one.sentences.map((place) => Sentence(place, [one.title, ...one.names]))}</ol>` : html`<p class="none">No sentence writes one of its names.</p>`}
       ${one.has_more_sentences && html`<p class="none">There are more sentences than the ${one.sentences.length} shown.</p>`}
       ${documents.length > 0 && html`<h2>Documents</h2><ul class="pills">${documents.map(([id, title]) => html`<li class="pill"><a href=${link("documents", id)}>${visible(title)}</a></li>`)}</ul>`}
       ${one.communities.length > 0 && html`<h2>Communities</h2><ul>${one.communities.map((community) => html`<li>Level ${community.level}: <a href=${link("communities", community.number)}>${visible(community.title || `Community ${community.number}`)}</a> <span class="count">${count(community.size, "entity", "entities")}</span></li>`)}</ul>`}`;
   }
+}
+
+/** Return whether a description only repeats the ends and the predicates, as that of a document's label does. */
+function isLabel({ title, name, predicates, description }, entity) {
+  const words = (texts) => texts.join(" ").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const known = new Set(words([title, name, ...predicates, entity.title, ...entity.names]));
+  return words([description]).every((word) => known.has(word));
 }
 
 /** Return [type, relationships] pairs, the type of most relationships first. */

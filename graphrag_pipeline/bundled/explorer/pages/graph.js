@@ -64,7 +64,7 @@ export default class GraphPage extends Component {
       const part = (await get("/graph", { ...this.wanted(), level: this.props.at.params.level ?? 0 })).graph;
       this.model.clear();
       const small = this.model.addLevel(part, isWhole);
-      this.setState({ small, total: part.n_nodes, levels: part.n_levels, chosen: null, path: null, announced: `${part.nodes.length} communities` });
+      this.setState({ small, total: part.n_nodes, levels: part.n_levels, chosen: null, path: null, announced: small.length ? `${number(part.nodes.length - small.length)} of ${count(part.nodes.length, "community", "communities")} drawn, without the small ones` : count(part.nodes.length, "community", "communities") });
     });
   }
 
@@ -205,7 +205,7 @@ export default class GraphPage extends Component {
           <h2>Shown</h2>
           ${total > 2000 && html`<p class="count">The 2,000 largest of ${number(total)} communities of this level.</p>`}
           ${isBusy && !listed.length ? html`<${Busy} />` : html`<ul class="shown listing">${listed.slice(0, MOST_LISTED).map((one) => html`<li key=${keyOf(one)}>
-            <button class="plain" aria-pressed=${keyOf(one) === chosen} onClick=${() => this.choose(keyOf(one))}>${this.picture?.hues && html`<span class="swatch" style=${{ background: this.picture.colorOfNode(one) }}></span>`}${titleOf(one)}</button>${" "}<span class="count">${one.kind === "community" ? count(one.size, "entity", "entities") : typeWord(one.type)}</span></li>`)}
+            <button class="plain" title=${titleOf(one)} aria-pressed=${keyOf(one) === chosen} onClick=${() => this.choose(keyOf(one))}>${this.picture?.hues && html`<span class="swatch" style=${{ background: this.picture.colorOfNode(one) }}></span>`}${nameOf(one)}</button>${" "}<span class="count">${one.kind === "community" ? count(one.size, "entity", "entities") : typeWord(one.type)}</span></li>`)}
             ${small.length > 0 && !this.model.open.size && html`<li><button onClick=${this.showAll}>${number(small.length)} small ones</button></li>`}</ul>`}
           ${listed.length > MOST_LISTED && html`<p class="count">and ${number(listed.length - MOST_LISTED)} smaller ones in the picture</p>`}
         </section>

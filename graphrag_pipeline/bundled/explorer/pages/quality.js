@@ -62,7 +62,7 @@ function IndexQuality({ evaluations, guides }) {
   return html`<h2>Index checks: ${beyond.length ? html`${good.length} of ${figures.length} good <span class=${`pill ${worst}`}>${WORDS[worst]}</span>` : `all ${figures.length} good`}</h2>
     <p class="count">They measure the graph and its texts, not the answers.${beyond.length > 0 && html` Bad means below half, or above double, of a threshold (<code>quality.thresholds</code>).`} Snapshot <code>${last.snapshot.slice(0, 8)}</code>.</p>
     <ul class="quality">${beyond.map((one) => html`<${Figure} of=${one} />`)}</ul>
-    ${good.length > 0 && html`<details><summary>${count(good.length, "good figure")}</summary><ul class="quality">${good.map((one) => html`<${Figure} of=${one} />`)}</ul></details>`}`;
+    ${good.length > 0 && html`<details open=${!beyond.length}><summary>${count(good.length, "good figure")}</summary><ul class="quality">${good.map((one) => html`<${Figure} of=${one} />`)}</ul></details>`}`;
 }
 
 function Figure({ of: { name, value, note, examples, values, state, guide } }) {
@@ -98,6 +98,7 @@ function Costs({ costs, by }) {
   const most = Math.max(...rows.map((one) => one.cost), 0);
   const share = costs.max_cost ? costs.spent_cost / costs.max_cost : null;
   const state = share === null || share < 0.8 ? "good" : share < 1 ? "watch" : "bad";
+  if (!costs.runs.length && !costs.spent_tokens) return html`<p class="none">Nothing was paid: no model was called.${share === null && html` No limit is set (<code>budget.max_cost</code>).`}</p>`;
   return html`<${Figures} of=${[[money(costs.total.cost), "paid"], [number(costs.total.n_calls), "calls"], [number(costs.spent_tokens), `tokens of the budget${costs.max_tokens === null ? "" : ` of ${number(costs.max_tokens)}`}`]]} />
     ${share === null ? html`<p class="count">No limit is set (<code>budget.max_cost</code>). Budget used: ${money(costs.spent_cost)}.</p>`
       : html`<p><span class=${`pill ${state}`}>${WORDS[state]}</span> ${money(costs.spent_cost)} of ${money(costs.max_cost)} is used (${percent(share)}).</p><${Bar} share=${share} />`}
