@@ -98,7 +98,7 @@ function Costs({ costs, by }) {
   const most = Math.max(...rows.map((one) => one.cost), 0);
   const share = costs.max_cost ? costs.spent_cost / costs.max_cost : null;
   const state = share === null || share < 0.8 ? "good" : share < 1 ? "watch" : "bad";
-  if (!costs.runs.length && !costs.spent_tokens) return html`<p class="none">Nothing was paid: no model was called.${share === null && html` No limit is set (<code>budget.max_cost</code>).`}</p>`;
+  if (!costs.runs.length && !costs.spent_tokens) return html`<p class="none">${money(0)} paid: no model was called.${share === null && html` No limit is set (<code>budget.max_cost</code>).`}</p>`;
   return html`<${Figures} of=${[[money(costs.total.cost), "paid"], [number(costs.total.n_calls), "calls"], [number(costs.spent_tokens), `tokens of the budget${costs.max_tokens === null ? "" : ` of ${number(costs.max_tokens)}`}`]]} />
     ${share === null ? html`<p class="count">No limit is set (<code>budget.max_cost</code>). Budget used: ${money(costs.spent_cost)}.</p>`
       : html`<p><span class=${`pill ${state}`}>${WORDS[state]}</span> ${money(costs.spent_cost)} of ${money(costs.max_cost)} is used (${percent(share)}).</p><${Bar} share=${share} />`}
