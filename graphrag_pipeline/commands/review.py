@@ -64,7 +64,7 @@ def publish(candidate: _Candidate = "", root: RootOption = None) -> None:
     from graphrag_pipeline.defs.runs.naming import APPROVED_TAG
     from graphrag_pipeline.inspection.review import find_candidate
     from graphrag_pipeline.pipeline.stages import SNAPSHOT
-    from graphrag_pipeline.storage.snapshot_store import read_review, refusal_of
+    from graphrag_pipeline.storage.snapshot_store import refuse_rejected
 
     project = open_root(root)
     newest = find_candidate(project)
@@ -74,11 +74,8 @@ def publish(candidate: _Candidate = "", root: RootOption = None) -> None:
             f"snapshot {wanted} is not the newest candidate, which is {newest}; to publish an earlier one, run "
             "`graphrag-pipeline snapshots rollback`"
         )
-    if not candidate and read_review(project.snapshots, wanted) == "rejected":
-        raise PipelineError(
-            f"candidate {wanted} was {refusal_of(project.snapshots, wanted)}; change what is wrong and run `index`, or "
-            f"publish it all the same with `graphrag-pipeline review publish {wanted}`"
-        )
+    if not candidate:
+        refuse_rejected(project.snapshots, wanted)
     run_stages(project, [SNAPSHOT.name], tags={APPROVED_TAG: wanted})
     published = project.snapshots.current()
     if published != wanted:

@@ -520,5 +520,18 @@ def review_in(refusal: str) -> Literal["", "waiting", "rejected"]:
     return "waiting" if refusal == _WAITS else "rejected" if refusal.startswith(_REJECTED) else ""
 
 
+def refuse_rejected(store: SnapshotStore, snapshot_id: str) -> None:
+    """Refuse to publish a candidate that a reviewer rejected.
+
+    Raises:
+        PipelineError: it was rejected; says why, and how to publish it all the same.
+    """
+    if read_review(store, snapshot_id) == "rejected":
+        raise PipelineError(
+            f"candidate {snapshot_id} was {refusal_of(store, snapshot_id)}; change what is wrong and run `index`, or "
+            f"publish it all the same with `graphrag-pipeline review publish {snapshot_id}`"
+        )
+
+
 def _refusal_path(store: SnapshotStore, snapshot_id: str) -> Path:
     return store.folder.parent / EVALUATIONS_FOLDER / snapshot_id / "refused.txt"

@@ -228,6 +228,20 @@ def test_materializing_the_snapshot_alone_in_dagster_approves_it_and_a_sensor_do
         assert pages and all(f"## Candidate {candidate}: waiting" in page for page in pages)
 
 
+def test_a_rejected_candidate_is_not_published_by_materializing_the_snapshot(waiting: Waiting, call: Call) -> None:
+    root, published, candidate = waiting
+    call("--root", root.path, "review", "reject", "--reason", "wrong size")
+    with open_instance(root) as instance:
+        job = build_definitions(Root(root.path)).resolve_implicit_global_asset_job_def()
+        chosen = [dg.AssetKey(SNAPSHOT.name)]
+        with pytest.raises(PipelineError, match=f"rejected in review: wrong size; .*`.* review publish {candidate}`"):
+            job.execute_in_process(instance=instance, asset_selection=chosen)
+    assert root.snapshots.current() == published
+    assert "rejected in review: wrong size" in call("--root", root.path, "snapshots", "list").out
+    assert call("--root", root.path, "review", "publish", candidate).status == 0
+    assert root.snapshots.current() == candidate
+
+
 def test_markdown_of_a_review_has_no_link_and_no_html(root: Root) -> None:
     put(root.path, "<img src=x> [a](http:b).txt", "Scrooge saw <b>Marley</b> and ![x](y).")
     candidate = run_index(Root(root.path)).waiting

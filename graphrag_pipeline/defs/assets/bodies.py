@@ -274,7 +274,13 @@ def index_snapshot(run: StageRun) -> None:
     from graphrag_pipeline.evaluation.regression_gate import check_golden_questions, try_searches
     from graphrag_pipeline.pipeline.stages import CANDIDATE
     from graphrag_pipeline.publishing.candidates import open_published, publish
-    from graphrag_pipeline.storage.snapshot_store import hold_for_review, read_review, record_refusal, refusal_of
+    from graphrag_pipeline.storage.snapshot_store import (
+        hold_for_review,
+        read_review,
+        record_refusal,
+        refusal_of,
+        refuse_rejected,
+    )
 
     candidate = run.root.tables.need(CANDIDATE.name).data_version
     pinned = run.root.snapshots.pinned()
@@ -288,6 +294,8 @@ def index_snapshot(run: StageRun) -> None:
         return
     state = read_review(run.root.snapshots, candidate)
     is_new = candidate != run.root.snapshots.current()
+    if run.approved == "*":  # of a user who has perhaps not seen the review
+        refuse_rejected(run.root.snapshots, candidate)
     if is_new and (run.is_reviewed or state) and run.approved not in (candidate, "*"):
         if not state:
             hold_for_review(run.root.snapshots, candidate)

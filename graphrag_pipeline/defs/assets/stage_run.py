@@ -55,7 +55,7 @@ class StageRun:
         is_withheld: nothing was published, since a snapshot is pinned or the candidate waits for review; no
             materialization is recorded.
         is_reviewed: whether a candidate waits until it is approved.
-        approved: id of the candidate that a reviewer publishes; "*" for any.
+        approved: id of the candidate that a reviewer publishes; "*" for any that is not rejected.
         part: (number, count) of the part of the corpus to compute; (0, 1) is all of it.
         seconds_before: how long a worker computed it, before its own step.
     """
