@@ -217,7 +217,8 @@ def _answer(conversation: PromptMessages) -> str:
     data = _data_of(conversation)
     records = _best_records(read_records(data), conversation.question, _N_POINTS)
     if records:
-        return "\n\n".join(f"{_cut(record.text, 50)} {_cite([record])}." for record in records)
+        said = (max(record.text.split("|"), key=len) for record in records)  # of the fields of a row, the prose
+        return "\n\n".join(f"{_cut(text, 50)} {_cite([record])}." for text, record in zip(said, records, strict=True))
     cited = [line.strip() for line in data.splitlines() if _CITATION.search(line)]
     return "\n\n".join(cited[:5]) or "I do not know: the data tables hold no record."
 

@@ -110,11 +110,13 @@ def find_promoted(root: Root) -> set[str]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
         with suppress(ValueError):
             rows.append(json.loads(line))
-    return {str(row["feedback"]) for row in rows if isinstance(row, dict) and row.get("feedback")}
+    return {one for row in rows if isinstance(row, dict) for one in row.get("feedback", ())}
 
 
 def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = (), is_replacing: bool = False) -> Path:
-    """Append a gold question made from feedback to the file that gates publications; return the file.
+    """Make a gold question from feedback in the file that gates publications; return the file.
+
+    A gold question with the same text gets what it lacks: evidence, or an answer.
 
     Args:
         start: id of the feedback or its first digits.
@@ -140,7 +142,7 @@ def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = 
     asked = Question(given.question, named, place="evidence")
     if named and (unknown := find_evidence(root.snapshots.open(), [asked]).unknown):
         raise PipelineError(f"not in the published snapshot: {'; '.join(unknown)}; give --evidence with its documents")
-    question = {"question": given.question, "feedback": given.id, **({"evidence": [*named]} if named else {})}
+    question: dict[str, Any] = {"question": given.question, **({"evidence": [*named]} if named else {})}
     question |= {"answer": reference} if reference else {}
     path = find_gold_file(root)
     if path.suffix.lower() == ".csv":
@@ -149,7 +151,8 @@ def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = 
         )
     known = read_questions(path) if path.exists() and path.read_bytes().strip() else []
     lines = path.read_text(encoding="utf-8-sig").rstrip("\n").split("\n") if known else []
-    others = [one for one in known if reference and _contradicts(one, given.question, reference)]
+    same = [one for one in known if _fold(one.question) == _fold(given.question)]
+    others = [one for one in same if reference and one.answers and _fold(reference) not in map(_fold, one.answers)]
     if others and not is_replacing:
         first, accepted = others[0], " or ".join(map(repr, others[0].answers))
         raise PipelineError(
@@ -157,26 +160,23 @@ def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = 
             f"with {reference!r}; if the feedback is right, run the same `feedback promote` with `--replace`, which "
             "changes the line"
         )
-    for other in others:
-        at = int(other.place.rpartition(" ")[2]) - 1
-        lines[at] = _to_line(
-            {key: value for key, value in json.loads(lines[at]).items() if key != "answers"} | question
-        )
-    rows = [json.loads(line) for line in lines if line.strip()]
-    if not any(question.items() <= row.items() for row in rows):
-        lines.append(_to_line(question))
+    for one in same:
+        at = int(one.place.rpartition(" ")[2]) - 1
+        row = json.loads(lines[at])
+        if one in others:
+            row = {key: value for key, value in row.items() if key != "answers"} | question
+        else:
+            known_of = {*(key for key, value in row.items() if value), *(("answer",) if one.answers else ())}
+            row |= {key: value for key, value in question.items() if key not in known_of}
+        lines[at] = _to_line(row, [*row.get("feedback", ()), given.id])
+    if not same:
+        lines.append(_to_line(question, [given.id]))
     files.replace(path, "".join(f"{line}\n" for line in lines).encode())
     return path
 
 
-def _to_line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False)
-
-
-def _contradicts(known: Question, question: str, answer: str) -> bool:
-    """Whether a gold question has the same text and accepts other answers only."""
-    is_same = _fold(known.question) == _fold(question)
-    return is_same and bool(known.answers) and _fold(answer) not in map(_fold, known.answers)
+def _to_line(row: Mapping[str, Any], feedback: Sequence[str]) -> str:
+    return json.dumps({**row, "feedback": [*dict.fromkeys(feedback)]}, ensure_ascii=False)
 
 
 def _fold(text: str) -> str:

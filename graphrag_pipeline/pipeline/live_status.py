@@ -94,6 +94,8 @@ class LiveProgress(IndexProgress):
         self._n_done, self._n_total = 0, len(stale)
         buckets = {item.partition for item in stale if item.partition != "all"}
         self._show(f"{counted(len(buckets), 'buckets')} stale")
+        if self._progress.disable:  # without a terminal there is no bar
+            self.progress(f"{self._why or 'indexing'}: {counted(len(buckets), 'buckets')} stale ...")
 
     def begin(self, stage: str, partition: str) -> None:
         """Receive that a partition of a stage begins."""

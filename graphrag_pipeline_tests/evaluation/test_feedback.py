@@ -12,7 +12,7 @@ from graphrag_pipeline.access.access_file import add_key
 from graphrag_pipeline.access.rules import FollowedRules
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation import feedback as feedback_module
-from graphrag_pipeline.evaluation.feedback import add_feedback, promote, read_feedback
+from graphrag_pipeline.evaluation.feedback import add_feedback, find_promoted, promote, read_feedback
 from graphrag_pipeline.evaluation.questions import read_gold
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import Call
@@ -128,6 +128,17 @@ def test_a_correction_that_contradicts_a_gold_answer_replaces_it_only_on_request
             ("Who danced?", ("three.md",), ("Fezziwig danced.",), "local"),
         ]
     assert "promoted to gold.jsonl" in call("--root", root.path, "feedback", "list").out
+
+
+def test_a_good_answer_and_a_correction_of_one_question_are_one_gold_question(root: Root) -> None:
+    good = give(root, rating="up", question="Who carried Tiny Tim?", documents=["two.txt"])
+    corrected = give(root, rating="down", question="who carried  tiny Tim?", correction="Bob Cratchit")
+    path = promote(root, good)
+    for _ in range(2):
+        promote(root, corrected)
+        found = [(one.question, one.evidence, one.answers) for one in read_gold(path)]
+        assert found == [("Who carried Tiny Tim?", ("two.txt",), ("Bob Cratchit",))]
+    assert find_promoted(root) == {good, corrected}
 
 
 def test_concurrent_feedback_loses_no_line(root: Root) -> None:
