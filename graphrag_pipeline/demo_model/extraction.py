@@ -137,7 +137,9 @@ def _pair_records(
 
 
 def _description(sentence: str, marks: Marks) -> str:
-    text = sentence if len(sentence) <= _MAX_DESCRIPTION else sentence[:_MAX_DESCRIPTION].rpartition(" ")[0]
+    text = sentence[:_MAX_DESCRIPTION]
+    if len(sentence) > _MAX_DESCRIPTION:
+        text = text.rpartition(" ")[0] or text  # not every script has blanks
     for mark in (marks.field, marks.record, marks.end):
         text = text.replace(mark, " ")
     return text

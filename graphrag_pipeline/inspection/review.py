@@ -254,8 +254,9 @@ def _passages(when: str, passages: Sequence[str]) -> list[str]:
 def _describe_figure(figure: FigureChange) -> str:
     before, after = ("not measured" if v is None else f"{round(v, _DIGITS):g}" for v in (figure.before, figure.after))
     values = after if figure.before is None else f"{before} -> {after}"
-    judged = f", {figure.verdict} its threshold ({figure.threshold})" if figure.verdict else ""
-    judged = judged if figure.threshold else ", no threshold"
+    judged = "" if figure.threshold else ", no threshold"
+    if figure.verdict:
+        judged = f", {figure.verdict} its threshold ({figure.threshold})"
     return ". ".join(filter(None, [f"{figure.meaning}: {values}{judged}", figure.advice]))
 
 

@@ -93,9 +93,10 @@ class LiveProgress(IndexProgress):
         super().plan(stale)
         self._n_done, self._n_total = 0, len(stale)
         buckets = {item.partition for item in stale if item.partition != "all"}
-        self._show(f"{counted(len(buckets), 'buckets')} stale")
+        said = f"{counted(len(buckets), 'buckets')} stale"
+        self._show(said)
         if self._progress.disable:  # without a terminal there is no bar
-            self.progress(f"{self._why or 'indexing'}: {counted(len(buckets), 'buckets')} stale ...")
+            self.progress(f"{self._why or 'indexing'}: {said} ...")
 
     def begin(self, stage: str, partition: str) -> None:
         """Receive that a partition of a stage begins."""

@@ -159,7 +159,8 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
     least = MIN_SHARE * scored.scores.max()
     best = (passage for passage, score in scored.in_order() if score >= least)
     passages, confidence = tuple(_pick(best, n)), scored.confidence
-    asked, unknown = find_identifiers(question), _find_unknown(question, units)
+    asked = find_identifiers(question)
+    unknown = _find_unknown(asked, units)
     # Passages about the identifiers of a question are an answer, whatever its other words. A word of another language
     # is absent anyway.
     if (asked and not unknown) or (passages and _is_foreign(question, passages)):
@@ -178,9 +179,8 @@ def _is_foreign(question: str, passages: Sequence[AnswerPassage]) -> bool:
     return detect_language(" ".join(passage.text for passage in passages)) == "en"
 
 
-def _find_unknown(question: str, units: Sequence[TextUnitRecord]) -> tuple[str, ...]:
-    """Return the identifiers of a question that no text unit has in its text, title or path."""
-    asked = find_identifiers(question)
+def _find_unknown(asked: Sequence[str], units: Sequence[TextUnitRecord]) -> tuple[str, ...]:
+    """Return the asked identifiers that no text unit has in its text, title or path."""
     texts = [f"{unit.text} {unit.document_title} {unit.document_path}".casefold() for unit in units] if asked else []
     return tuple(name for name in asked if not any(name.casefold() in text for text in texts))
 

@@ -64,7 +64,9 @@ export default class GraphPage extends Component {
       const part = (await get("/graph", { ...this.wanted(), level: this.props.at.params.level ?? 0 })).graph;
       this.model.clear();
       const small = this.model.addLevel(part, isWhole);
-      this.setState({ small, total: part.n_nodes, levels: part.n_levels, chosen: null, path: null, announced: small.length ? `${number(part.nodes.length - small.length)} of ${count(part.nodes.length, "community", "communities")} drawn, without the small ones` : count(part.nodes.length, "community", "communities") });
+      const all = count(part.nodes.length, "community", "communities");
+      const announced = small.length ? `${number(part.nodes.length - small.length)} of ${all} drawn, without the small ones` : all;
+      this.setState({ small, total: part.n_nodes, levels: part.n_levels, chosen: null, path: null, announced });
     });
   }
 

@@ -19,7 +19,7 @@ export default class Review extends Loaded {
       <h2>Checks and cost</h2>
       ${problems.length ? html`<ul class="changes">${problems.map((one) => html`<li><span class="pill bad">failed</span> ${visible(one)}</li>`)}</ul>` : html`<p><span class="pill good">passed</span> All checks passed.</p>`}
       <p>${count(calls, "model call")} since the publication, $${number(cost, 4)}.</p>
-      ${asked > 0 && html`<h2>Gold questions</h2><p>${number(questions.length)} of ${count(asked, "question")} have another answer or other evidence; of an answer, the first 400 characters are shown.</p>
+      ${asked > 0 && html`<h2>Gold questions</h2><p>${number(questions.length)} of ${count(asked, "question")} have another answer or other evidence; of a long answer, the beginning is shown.</p>
         ${questions.map((one) => html`<h3>${visible(one.question)}</h3><div class="beside"><${Answer} name="Before" text=${one.answer_before} passages=${one.before} /><${Answer} name="After" text=${one.answer_after} passages=${one.after} /></div>`)}`}
       ${diff && html`<${Diff} diff=${diff} isNext=${true} />`}
       ${measured.length > 0 && html`<h2>Quality</h2><${Table} label="Quality before and after" rows=${measured} columns=${[
