@@ -9,7 +9,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,8 @@ class ServerSettings:
     max_batch_items: int = 2048
     max_in_flight: int | None = None  # requests over it are answered 429 with retry-after-ms, at once
     n_slots: int | None = None  # requests worked on at once; the others wait in a queue, as at llama.cpp
+    n_together: int = 1  # no request is answered before so many have been in flight at once (for `together_s` at most)
+    together_s: float = 60.0
     tokens_per_s: float | None = None  # speed of generation, added to the latency
     dialect: Dialect = "openai"  # how requests are refused and models listed (dialects.py)
     refused_formats: tuple[str, ...] = ()  # forms of structured outputs that are refused: dialects.FORMATS
@@ -85,6 +87,7 @@ class ModelServer:
         self.script_errors: list[Exception] = []
         self.batch_api = BatchApi(self._answer_item)
         self._scripts = Scripts(script)
+        self._are_together = asyncio.Event()
         n_slots = self.settings.n_slots
         self._slots: AbstractAsyncContextManager[Any] = asyncio.Semaphore(n_slots) if n_slots else nullcontext()
 
@@ -142,6 +145,8 @@ class ModelServer:
         log = self.log  # keep this log: a reset may happen during a wait
         log.n_in_flight += 1
         log.most_in_flight = max(log.most_in_flight, log.n_in_flight)
+        if log.most_in_flight >= self.settings.n_together:
+            self._are_together.set()
         try:
             await self._route(request, connection, log)
         finally:
@@ -189,6 +194,8 @@ class ModelServer:
             call.fault = fault.name if fault else None
             reply = self._limit(reply, request.body, sum(n_tokens))
             await asyncio.sleep(self._seconds_of(reply))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._are_together.wait(), settings.together_s)
         if fault is not None and error_answer(fault, settings.retry_after_s) is not None:
             return self._send_error(connection, fault, call)
         match call.fault:

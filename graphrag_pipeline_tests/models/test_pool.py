@@ -111,7 +111,7 @@ def test_failures_are_data_and_only_they_are_tried_again(tmp_path: Path) -> None
 
 
 def test_no_more_at_once_than_allowed(tmp_path: Path) -> None:
-    with running_model_server(answer, latency_s=0.05) as server:
+    with running_model_server(answer, latency_s=0.01, n_together=3) as server:
         complete_all(chat_model(server.base_url, tmp_path, max_concurrency=3), questions(30))
         assert server.log.most_in_flight == 3
 

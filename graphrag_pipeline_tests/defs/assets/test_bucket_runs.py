@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -98,10 +99,12 @@ def test_the_buckets_that_were_done_before_a_failure_have_their_events(tmp_path:
 
 def test_the_calls_of_several_buckets_go_through_one_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    with running_model_server(latency_s=1.0) as server:
+    with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url, n_articles=3)
-        assert run(root, BUCKET_JOB, RANGE).success
+        assert run(root, BUCKET_JOB, RANGE, ("corpus_manifest", "documents", "text_units")).success
         n_units = {bucket: root.tables.read("text_units", bucket).num_rows for bucket in BUCKETS}
+        server.settings = replace(server.settings, n_together=sum(n_units.values()))
+        assert run(root, BUCKET_JOB, RANGE).success
         assert server.log.most_in_flight == sum(n_units.values()) > max(n_units.values())
         for bucket in BUCKETS:
             shown = events(root, "extracted_graph", bucket)[0].metadata

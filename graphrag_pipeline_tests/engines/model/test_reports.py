@@ -83,7 +83,7 @@ def test_a_report_is_requested_by_schema_and_read():
 
 def test_reports_are_written_side_by_side_up_to_the_limit_of_the_model(tmp_path):
     contexts = [replace(CONTEXT, community_id=str(n), text=f"{CONTEXT.text}\nYear {n}") for n in range(12)]
-    with running_model_server(lambda _: REPLY, latency_s=0.05) as server:
+    with running_model_server(lambda _: REPLY, n_together=4) as server:
         reporter = ModelReporter(make_model_root(tmp_path, server.base_url, 0, chat_model={"max_concurrency": 4}))
         reporter.least_size = 1
         reports = reporter.write(contexts)

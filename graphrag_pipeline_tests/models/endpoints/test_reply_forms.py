@@ -81,10 +81,13 @@ def test_forms_are_tried_in_order_once_and_remembered(
 
 
 @pytest.mark.parametrize("has_limits", [False, True])
-def test_requests_at_once_wait_for_the_first_to_find_the_form(tmp_path: Path, has_limits: bool) -> None:
+def test_requests_at_once_wait_for_the_first_to_find_the_form(
+    tmp_path: Path, has_limits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_forms, "TRIAL_S", 60.0)
     script = [("rate", {"rating": 3, "why": "it fits"})]
     refused = ("json_schema", "json_object")
-    with running_model_server(script, refused_formats=refused, latency_s=0.05) as server:
+    with running_model_server(script, refused_formats=refused, latency_s=0.3) as server:
         chat = chat_model(server.base_url, tmp_path, max_concurrency=8)
         replies = complete_all(chat, [rate(f"rate {number}", has_limits) for number in range(8)])
         assert [reply.value.rating for reply in replies] == [3] * 8
@@ -97,7 +100,7 @@ def test_a_long_first_reply_holds_the_others_up_for_a_short_time_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reply_forms, "TRIAL_S", 0.05)
-    with running_model_server([("rate", {"rating": 3, "why": "it fits"})], latency_s=0.8) as server:
+    with running_model_server([("rate", {"rating": 3, "why": "it fits"})], n_together=4) as server:
         chat = chat_model(server.base_url, tmp_path, max_concurrency=8)
         complete_all(chat, [rate(f"rate {number}") for number in range(4)])
         assert server.count() == server.log.most_in_flight == 4

@@ -375,7 +375,7 @@ def test_the_model_decides_whether_the_reports_answer(carol: GraphIndex, tmp_pat
 
 
 def test_static_search_rates_nothing_and_sends_its_batches_side_by_side(carol: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server(answer_all, latency_s=0.05) as server:
+    with running_model_server(answer_all, n_together=2) as server:
         index = open_with_model(carol, tmp_path, server, **RATING)
         result = index.search(QUESTION, method="global", selection="static")
     assert server.count("rating") + server.count("ratings") == 0 and result.selection["rated"] == 0
