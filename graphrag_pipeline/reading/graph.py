@@ -1,14 +1,15 @@
-"""Parts of the graph as it is drawn: a level of communities, the inside of a community, the surroundings of an entity,
-and a path between two.
+"""Parts of the graph as it is drawn: the entities with most relationships, a level of communities, the inside of a
+community, the surroundings of an entity, and a path between two.
 
-Positions come from the layout of the snapshot (`publishing/arrays.py`), so every part has its place in one picture.
+Positions come from the layout of the snapshot (`publishing/arrays.py`), so every part has its place in one picture;
+those of the entities with most relationships follow their relationships instead.
 Under a filter, a part holds only records that pass, and sizes count only those. Keep out: drawing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -21,6 +22,11 @@ MAX_EDGES_PER_NODE = 4
 """Edges of a part of the graph, per node of it; the strongest are kept."""
 MAX_EDGES = 3_000
 """Edges of a part of the graph; more of them cover each other in a picture."""
+
+_N_STEPS = 60
+"""Steps of stress majorization: more change a picture of 150 entities by less than the size of one."""
+_ROOM = 2.3
+"""Radius of the picture of one entity, in units of x and y; its area grows with their number."""
 
 MAX_STEPS = 6
 """Relationships of a path between two entities; a longer one says nothing about them."""
@@ -107,6 +113,53 @@ def draw_community(reader: SnapshotReader, name: str, types: Sequence[str] = (),
     nodes = (*_community_nodes(reader, shown, sizes, number), *_entity_nodes(reader, entities, number))
     edges = (*_community_edges(reader, shown), *_entity_edges(reader, entities, len(shown)))
     return GraphPart(nodes, edges, len(children) + len(loose), _n_levels(reader))
+
+
+def draw_top(reader: SnapshotReader, n_most: int, types: Sequence[str] = ()) -> GraphPart:
+    """Return the entities with most relationships, most first, as far as these join them to each other.
+
+    Their places follow these relationships, from those in the layout of the snapshot on.
+    """
+    wanted = np.flatnonzero(_wanted_entities(reader, types))
+    rows = wanted[np.lexsort((wanted, -reader.column("entities", "degree")[wanted]))][:n_most]
+    is_joined = np.zeros(len(rows), dtype=bool)
+    is_joined[[end for edge in _entity_edges(reader, rows, 0) for end in (edge.source, edge.target)]] = True
+    rows = rows[is_joined] if is_joined.any() else rows
+    edges = _entity_edges(reader, rows, 0)
+    nodes = _entity_nodes(reader, rows, -1)
+    if edges:
+        places = _spread(np.array([(node.x, node.y) for node in nodes]), edges)
+        nodes = tuple(replace(node, x=x, y=y) for node, (x, y) in zip(nodes, places.round(2).tolist(), strict=True))
+    return GraphPart(nodes, edges, len(wanted), _n_levels(reader))
+
+
+def _spread(places: np.ndarray, edges: Sequence[GraphEdge]) -> np.ndarray:
+    """Return places, (n, 2), whose distances follow the steps between the entities, with as much room in the middle.
+
+    Distances by stress majorization (Gansner, Koren and North 2004); then the farther a place is from the middle in the
+    order of all, the farther it lies, so that the best connected ones do not cover each other.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import shortest_path
+
+    n = len(places)
+    ends = np.array([(edge.source, edge.target) for edge in edges]).T
+    steps = shortest_path(coo_array((np.ones(len(edges)), ends), shape=(n, n)).tocsr(), directed=False, unweighted=True)
+    steps[np.isinf(steps)] = steps[np.isfinite(steps)].max() + 1
+    np.fill_diagonal(steps, 1)
+    weights = steps**-2
+    np.fill_diagonal(weights, 0)
+    inverse = np.linalg.pinv(np.diag(weights.sum(axis=1)) - weights)
+    found = places / max(float(np.abs(places).max()), 1.0)
+    for _ in range(_N_STEPS):
+        distances = np.maximum(np.linalg.norm(found[:, None] - found, axis=2), 1e-9)
+        pull = -weights * steps / distances
+        np.fill_diagonal(pull, -pull.sum(axis=1))
+        found = inverse @ (pull @ found)
+    found -= np.median(found, axis=0)
+    radii = np.maximum(np.linalg.norm(found, axis=1), 1e-9)
+    order = np.argsort(np.argsort(radii, kind="stable"))
+    return found * (_ROOM * np.sqrt(order + 0.5) / radii)[:, None]
 
 
 def draw_surroundings(

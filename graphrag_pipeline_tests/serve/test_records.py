@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from math import dist
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +178,18 @@ def test_a_level_its_communities_and_the_surroundings_of_an_entity_are_drawn(ser
     assert all(0 <= edge[end] < len(near["nodes"]) for edge in near["edges"] for end in ("source", "target"))
 
 
+def test_the_entities_with_most_relationships_are_drawn_apart_from_each_other(server: RunningServer) -> None:
+    part = server.client.get("/graph", params={"top": 6}).json()["graph"]
+    sizes = [node["size"] for node in part["nodes"]]
+    assert 2 < len(sizes) <= 6 < part["n_nodes"] and sizes == sorted(sizes, reverse=True)
+    joined = {edge[end] for edge in part["edges"] for end in ("source", "target")}
+    assert joined == set(range(len(sizes)))
+    places = [(node["x"], node["y"]) for node in part["nodes"]]
+    assert min(dist(one, other) for one, other in combinations(places, 2)) > 0.5
+    assert server.client.get("/graph", params={"top": 6}).json()["graph"] == part
+    assert server.client.get("/graph", params={"top": 5, "type": "NONE SUCH"}).json()["graph"]["nodes"] == []
+
+
 def test_types_limits_and_filters_narrow_the_picture(server: RunningServer) -> None:
     assert len(server.client.get("/graph", params={"limit": 1}).json()["graph"]["nodes"]) == 1
     assert server.client.get("/graph", params={"type": "NONE SUCH"}).json()["graph"]["nodes"] == []
@@ -188,7 +202,8 @@ def test_types_limits_and_filters_narrow_the_picture(server: RunningServer) -> N
 @pytest.mark.parametrize(
     ("params", "status"),
     [
-        ({"level": 0, "entity": "Scrooge"}, 400), ({"level": -1}, 400), ({"limit": 0}, 400), ({"depth": 9}, 400),
+        ({"level": 0, "entity": "Scrooge"}, 400), ({"top": 9, "level": 0}, 400),
+        ({"top": 501}, 400), ({"level": -1}, 400), ({"limit": 0}, 400), ({"depth": 9}, 400),
         ({"entity": "Nobody at all"}, 404), ({"community": "99999"}, 404), ({"filter": "nonsense"}, 400),
     ],
 )  # fmt: skip

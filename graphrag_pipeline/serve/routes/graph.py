@@ -9,7 +9,14 @@ from pydantic import Field
 from starlette.responses import Response
 
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_path, draw_surroundings
+from graphrag_pipeline.reading.graph import (
+    GraphPart,
+    draw_community,
+    draw_level,
+    draw_path,
+    draw_surroundings,
+    draw_top,
+)
 from graphrag_pipeline.reading.lists import (
     list_communities,
     list_entities,
@@ -179,12 +186,14 @@ async def report(key: TitledKey, query: Annotated[RecordQuery, Query()], call: C
 
 
 MAX_NODES = 5_000
+MAX_TOP = 500
 MAX_TYPES = 50
 
 
 class PictureQuery(FilteredQuery):
-    """A request for a part of the graph; one of `level`, `community` and `entity` names it, else level 0."""
+    """A request for a part of the graph; one of `top`, `level`, `community` and `entity` names it, else level 0."""
 
+    top: Whole | None = Field(None, ge=1, le=MAX_TOP, description="So many entities with most relationships.")
     level: Whole | None = Field(None, ge=0, le=1000, description="Communities of this level; 0 is the coarsest.")
     community: str = Field("", max_length=1000, description="What is inside this community: number, id or title.")
     entity: str = Field("", max_length=1000, description="What surrounds this entity: number, id or name.")
@@ -199,8 +208,8 @@ class PictureQuery(FilteredQuery):
 @routes.get("/graph", response_model=answer_model("PictureAnswer", graph=GraphPart))
 async def picture(query: Annotated[PictureQuery, Query()], call: Call) -> Response:
     """Draw a part of the graph, with the places of its nodes."""
-    if (query.level is not None) + bool(query.community) + bool(query.entity) > 1:
-        raise InvalidRequestError("`level`, `community` and `entity` exclude each other.", "Give one of them.")
+    if (query.top is not None) + (query.level is not None) + bool(query.community) + bool(query.entity) > 1:
+        raise InvalidRequestError("`top`, `level`, `community` and `entity` exclude each other.", "Give one of them.")
     if query.to and not query.entity:
         raise InvalidRequestError("`to` is the end of a path, which has no start.", "Give `entity`, too.")
     return await call.show(query, "graph", lambda index: _draw(index, query))
@@ -213,4 +222,6 @@ def _draw(index: GraphIndex, query: PictureQuery) -> GraphPart:
         return draw_path(index, query.entity, query.to)
     if query.entity:
         return draw_surroundings(index, query.entity, query.depth, query.type, query.limit)
+    if query.top:
+        return draw_top(index, query.top, query.type)
     return draw_level(index, query.level or 0, query.type, query.limit)

@@ -190,8 +190,12 @@ def test_a_phone_has_filters_behind_a_disclosure_no_treemap_and_a_box_that_cover
     assert zoom["y"] >= picture["y"] + picture["height"]
     visit(browser, server, "ask?q=Who%20missed%20Marley%3F")
     wait_for_text(browser, "Ask next")
-    box, actions = (find(browser, one).rect for one in (".composer", ".turn .actions"))
-    assert actions["y"] + actions["height"] <= box["y"]
+    seen = "return document.querySelector(arguments[0]).getBoundingClientRect().bottom"
+    box = "return document.querySelector('.composer').getBoundingClientRect()"
+    browser.execute_script("scrollTo(0, 0)")
+    assert browser.execute_script(f"{box}.bottom") <= browser.execute_script("return innerHeight"), "asking is at hand"
+    browser.execute_script("scrollTo(0, document.body.scrollHeight)")
+    assert browser.execute_script(seen, ".follow-ups") <= browser.execute_script(f"{box}.top") + 1
 
 
 def test_a_menu_leads_to_the_pages_on_a_narrow_screen(browser: Any, server: str) -> None:
@@ -307,7 +311,7 @@ def test_the_strategies_are_shown_side_by_side(browser: Any, server: str) -> Non
 
 
 def test_a_community_opens_and_closes_and_an_entity_shows_its_surroundings(browser: Any, server: str) -> None:
-    visit(browser, server, "graph")
+    visit(browser, server, "graph?view=communities")
     find(browser, ".canvas canvas.sigma-nodes")
     before = len(browser.find_elements("css selector", ".listing li"))
     find(browser, ".listing li button").click()
@@ -328,6 +332,23 @@ def test_a_community_opens_and_closes_and_an_entity_shows_its_surroundings(brows
     keep(browser, "explorer_graph_path")
     find(browser, ".chosen a[href^='#/entities']").click()
     wait_for_text(browser, "Mentions in their sentences")
+
+
+def test_the_graph_begins_with_the_best_connected_entities_and_leads_to_the_communities(
+    browser: Any, server: str
+) -> None:
+    visit(browser, server, "graph")
+    listed = find(browser, ".listing").text
+    assert "Scrooge" in find(browser, ".listing li").text and "Person" in find(browser, ".legend").text
+    assert not browser.find_elements("css selector", "select[name=level]")
+    find(browser, ".listing li button").click()
+    find(browser, ".chosen input[name=to]").send_keys("Belle\ue007")
+    wait_for_text(browser, "Path: Scrooge – ")
+    find(browser, ".tabs a").click()  # the address is the same
+    wait_until(lambda: find(browser, ".listing").text == listed, PATIENCE_S)
+    find(browser, ".tabs a:last-child").click()
+    wait_for_text(browser, "communities")
+    assert browser.find_elements("css selector", "select[name=level]")
 
 
 def test_small_communities_are_folded_and_the_ring_around_an_entity_has_no_overlaps(browser: Any, server: str) -> None:
@@ -363,7 +384,7 @@ def test_the_theme_is_chosen_and_stays_in_the_tab(browser: Any, server: str) -> 
 def test_a_click_on_a_disc_of_the_picture_chooses_it_and_a_type_narrows_the_picture(browser: Any, server: str) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
 
-    visit(browser, server, "graph")
+    visit(browser, server, "graph?view=communities")
     canvas = find(browser, ".canvas canvas.sigma-mouse")
     wait_for_text(browser, "Shown")
     size = canvas.size
@@ -442,7 +463,7 @@ def test_the_keyboard_alone_reaches_every_page_an_answer_and_its_source(browser:
 
 
 def test_the_keyboard_alone_opens_a_community_of_the_graph(browser: Any, server: str) -> None:
-    visit(browser, server, "graph")
+    visit(browser, server, "graph?view=communities")
     find(browser, ".listing li button")
     tab_to(browser, "e.classList.contains('canvas')")
     press(browser, "+", "\ue014", "0")

@@ -1,4 +1,5 @@
-// The page Graph: communities as discs that open, and beside the picture the same as a list for keyboard and reader.
+// The page Graph: the entities with most relationships, or communities as discs that open; beside the picture the same
+// as a list for keyboard and reader.
 
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
@@ -8,6 +9,8 @@ import { GraphModel, keyOf } from "../parts/graph_model.js";
 import { GraphPicture, loadDrawing } from "../parts/graph_picture.js";
 
 const MOST_LISTED = 100;
+const TOP = 150; // entities of the first picture: their names still have room
+const COMMUNITIES = "communities";
 const STEP = 0.1;
 const MOVES = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, STEP], ArrowDown: [0, -STEP], "+": [0, 0, 0.8], "-": [0, 0, 1.25] };
 
@@ -43,10 +46,18 @@ export default class GraphPage extends Component {
 
   componentDidUpdate(before) {
     const [old, now] = [before.at.params, this.props.at.params];
-    if (["type", "level", "entity", "depth", "community"].some((name) => old[name] !== now[name])) this.follow();
+    if (["view", "type", "level", "entity", "depth", "community"].some((name) => old[name] !== now[name])) this.follow();
   }
 
-  overview() { return JSON.stringify([this.props.at.params.type, this.props.at.params.level]); }
+  /** Return how much wider than high the picture is. */
+  wideness() {
+    const { clientWidth, clientHeight } = this.box.current ?? {};
+    return clientHeight ? Math.min(Math.max(clientWidth / clientHeight, 0.75), 1.5) : 1;
+  }
+
+  isTop() { return !this.props.at.params.view && !this.props.at.params.community; }
+
+  overview() { return JSON.stringify([this.isTop(), this.props.at.params.type, this.props.at.params.level]); }
 
   showAll = () => this.load(true).then(() => this.draw(true));
 
@@ -57,10 +68,18 @@ export default class GraphPage extends Component {
     try { return await work(); } catch (error) { this.setState({ error }); return null; } finally { this.setState({ isBusy: false }); }
   }
 
-  /** Load the communities of a level, the small ones too if `isWhole`. */
+  /** Load the entities with most relationships, or the communities of a level, the small ones too if `isWhole`. */
   load(isWhole = false) {
     this.loaded = this.overview();
     return this.attempt(async () => {
+      if (this.isTop()) {
+        const part = (await get("/graph", { ...this.wanted(), top: TOP })).graph;
+        this.model.clear();
+        this.model.add({ ...part, nodes: part.nodes.map((node) => ({ ...node, x: node.x * this.wideness() })) });
+        const [n, all] = [part.nodes.length, count(part.n_nodes, "entity", "entities")];
+        const announced = n < part.n_nodes ? `${number(n)} of ${all}, those with most relationships` : all;
+        return this.setState({ small: [], total: 0, levels: part.n_levels, chosen: null, path: null, announced });
+      }
       const part = (await get("/graph", { ...this.wanted(), level: this.props.at.params.level ?? 0 })).graph;
       this.model.clear();
       const small = this.model.addLevel(part, isWhole);
@@ -156,6 +175,9 @@ export default class GraphPage extends Component {
     });
   };
 
+  /** Draw the view again whose address a path has kept. */
+  leavePath = () => { if (this.state.path) this.load().then(() => this.draw(true)); };
+
   search = async (event) => {
     event.preventDefault();
     const search = new FormData(event.target).get("search").trim();
@@ -166,8 +188,8 @@ export default class GraphPage extends Component {
 
   narrow = (event) => {
     const values = Object.fromEntries(new FormData(event.target.form));
-    const { entity, community } = this.props.at.params;
-    go("graph", "", { entity, community, type: values.type, level: values.level === "0" ? "" : values.level });
+    const { view, entity, community } = this.props.at.params;
+    go("graph", "", { view, entity, community, type: values.type, level: values.level === "0" ? "" : values.level });
   };
 
   keys = (event) => {
@@ -183,12 +205,15 @@ export default class GraphPage extends Component {
     const { params } = this.props.at;
     const listed = this.model.listed();
     const node = chosen ? this.model.nodes.get(chosen) : null;
+    const view = params.entity || !this.loaded ? null : this.isTop() ? "" : COMMUNITIES;
     return html`<${Title}>Graph</>
+      <nav class="tabs" aria-label="Views">${[["", "Entities"], [COMMUNITIES, "Communities"]].map(([key, name]) =>
+        html`<a href=${link("graph", "", { view: key, type: params.type })} aria-current=${key === view ? "page" : null} onClick=${this.leavePath}>${name}</a>`)}</nav>
       <div class="tools">
         <form class="search" role="search" onSubmit=${this.search}><label>Find <input name="search" type="search" /></label><button>Find</button></form>
         <details class="filters" open=${!NARROW.matches}><summary>Filters</summary><form class="search"><label>Type <select name="type" onChange=${this.narrow}><option value="">all types</option>${types.map((one) =>
           html`<option value=${one.value} selected=${one.value === params.type}>${typeWord(one.value)} (${number(one.count)})</option>`)}</select></label>
-          <label>Level <select name="level" onChange=${this.narrow}>${Array.from({ length: levels }, (_, level) => html`<option value=${level} selected=${String(level) === (params.level ?? "0")}>${level}</option>`)}</select></label></form></details>
+          ${view === COMMUNITIES && html`<label>Level <select name="level" onChange=${this.narrow}>${Array.from({ length: levels }, (_, level) => html`<option value=${level} selected=${String(level) === (params.level ?? "0")}>${level}</option>`)}</select></label>`}</form></details>
       </div>
       ${found && html`<${Found} found=${found} close=${() => this.setState({ found: null })} />`}
       ${error && html`<${Problem} error=${error} />`}
@@ -203,7 +228,6 @@ export default class GraphPage extends Component {
           <p role="status" class="count">${isBusy ? "Loading …" : announced}</p>
           ${node && html`<${Chosen} node=${node} isOpen=${this.model.open.has(chosen)} toggle=${() => this.toggle(node)} joinTo=${this.joinTo} near=${[...this.model.near(chosen)].map((key) => this.model.nodes.get(key)).filter(Boolean)} choose=${(one) => this.choose(keyOf(one))} />`}
           ${[...this.model.open].map((key) => this.model.nodes.get(key)).filter(Boolean).map((one) => html`<p class="opened">Open: <a href=${link("communities", one.number)}>${visible(one.title)}</a> <button onClick=${() => this.closeOne(one)}>Close</button></p>`)}
-          ${!this.loaded && html`<p><a href=${link("graph")} onClick=${() => this.load().then(() => this.draw(true))}>All communities</a></p>`}
           <h2>Shown</h2>
           ${total > 2000 && html`<p class="count">The 2,000 largest of ${number(total)} communities of this level.</p>`}
           ${isBusy && !listed.length ? html`<${Busy} />` : html`<ul class="shown listing">${listed.slice(0, MOST_LISTED).map((one) => html`<li key=${keyOf(one)}>

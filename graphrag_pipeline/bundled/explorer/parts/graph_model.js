@@ -13,6 +13,7 @@ export class GraphModel {
   nodes = new Map();
   edges = new Map();
   open = new Set();
+  isRing = false; // around an entity
 
   /** Take a part of the graph as the server answers it; return the keys of its nodes. */
   add(part) {
@@ -49,6 +50,7 @@ export class GraphModel {
       const x = Math.sqrt(Math.max(0, (ring + 1) ** 2 - 0.8 * y * y));
       Object.assign(node, { x: (isLeft ? -1 : 1) * WIDTH * x, y: HEIGHT * y });
     });
+    this.isRing = true;
     return this.add({ nodes: [{ ...centre, x: 0, y: 0 }, ...others], edges });
   }
 
@@ -76,6 +78,7 @@ export class GraphModel {
   }
 
   clear() {
+    this.isRing = false;
     this.nodes.clear();
     this.edges.clear();
     this.open.clear();

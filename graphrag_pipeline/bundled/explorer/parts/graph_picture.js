@@ -78,8 +78,8 @@ export class GraphPicture {
     Object.assign(this, { model, shown });
     this.kept = this.lit = path ? new Set(path) : chosen ? model.near(chosen).add(chosen) : null;
     this.centre = path ? null : chosen;
-    this.isAround = ![...model.nodes.keys()].some((key) => key.startsWith("community"));
-    this.scale = this.isAround ? Math.max(1, model.nodes.size / 70) : 1; // rings further out are seen from further away
+    this.isFlat = ![...model.nodes.keys()].some((key) => key.startsWith("community"));
+    this.scale = this.isFlat ? Math.max(1, model.nodes.size / 70) : 1; // what is wider is seen from further away
     this.hues = model.hues();
     this.most = Math.max(1, ...[...model.nodes.values()].filter((node) => node.kind === "entity").map((node) => node.size));
     this.graph = this.emptyGraph(); // filled before sigma sees it, which would look at each change
@@ -119,6 +119,7 @@ export class GraphPicture {
   radiusOf(node) { return node.kind === "community" ? node.radius : this.scale * (LEAST_RADIUS + MORE_RADIUS * Math.sqrt(node.size / this.most)); }
 
   edgeSize(model, a, b, share) {
+    if (this.isFlat) return this.scale * (0.05 + 0.1 * Math.sqrt(share));
     const radius = Math.min(...[a, b].map((key) => this.radiusOf(model.nodes.get(key))));
     // Beside an open community the edges of others are hairlines, which do not cover what is in it.
     const isOutside = model.open.size > 0 && ![a, b].some((key) => model.open.has(`community-${model.nodes.get(key).parent}`));
@@ -215,15 +216,28 @@ export class GraphPicture {
   placeName(context, data, labelSize) {
     const [{ width: across }, gap] = [this.sigma.getDimensions(), data.size + 4];
     const isBeside = data.key.startsWith("entity") && data.key !== this.centre;
-    const isLeft = this.isAround && this.graph.getNodeAttribute(data.key, "x") < 0;
+    const end = data.x + gap + Math.min(MOST_ROOM, context.measureText(data.label).width);
+    const isLeft = this.model.isRing ? this.graph.getNodeAttribute(data.key, "x") < 0 : end > across - 4 && data.x > across / 2;
     const outside = (isLeft ? data.x : across - data.x) - gap - 4;
-    const inside = isBeside && this.isAround ? Math.abs(this.sigma.graphToViewport({ x: 0, y: 0 }).x - data.x) - gap : 0;
+    const inside = isBeside && this.model.isRing ? Math.abs(this.sigma.graphToViewport({ x: 0, y: 0 }).x - data.x) - gap : 0;
     const isOutside = outside >= inside || context.measureText(data.label).width <= outside;
     const held = data.key.startsWith("entity") ? "" : ` · ${this.heldBy(data.key)}`;
     const name = fit(context, data.label, -context.measureText(held).width + Math.min(isBeside ? MOST_ROOM : MOST_ROOM / 2, isBeside ? Math.max(outside, inside) : across)) + held;
     const { width } = context.measureText(name);
     if (isBeside) return [name, isLeft === isOutside ? data.x - gap - width : data.x + gap, data.y + labelSize / 3, width];
-    return [name, Math.max(4, Math.min(data.x - width / 2, across - 4 - width)), data.y + data.size + labelSize, width];
+    const x = Math.max(4, Math.min(data.x - width / 2, across - 4 - width));
+    const [below, above] = [data.y + data.size + labelSize, data.y - data.size - 4];
+    return [name, x, this.coversDisc(x, below, width, labelSize) && !this.coversDisc(x, above, width, labelSize) ? above : below, width];
+  }
+
+  /** Return whether a name at a place would cover the disc of a community. */
+  coversDisc(x, y, width, height) {
+    return this.graph.someNode((key, { x: ofDisc, y: down, size }) => {
+      if (!key.startsWith("community")) return false;
+      const [centre, edge] = [this.sigma.graphToViewport({ x: ofDisc, y: down }), this.sigma.graphToViewport({ x: ofDisc + size, y: down })];
+      const beside = Math.max(x - centre.x, 0, centre.x - x - width);
+      return Math.hypot(beside, Math.max(y - height - centre.y, 0, centre.y - y)) < edge.x - centre.x - 1;
+    });
   }
 
   drawHover(context, data, settings) {
