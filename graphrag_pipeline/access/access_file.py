@@ -306,7 +306,7 @@ def hash_key(text: str) -> str:
 
 def add_key(
     path: Path, name: str, roots: Sequence[str] = (), filters: Sequence[str] = (), is_whole: bool = False,
-    expires: datetime | None = None,
+    expires: datetime | None = None, may_rate: bool | None = None,
 ) -> str:  # fmt: skip
     """Give a principal a new key, and the right to read roots; make both if they do not exist.
 
@@ -314,6 +314,7 @@ def add_key(
         roots: served roots; none adds only a key to a principal that exists.
         filters: that its documents must pass.
         is_whole: the principal may read the whole root.
+        may_rate: whether it may give feedback; None: as before, and a new principal may not.
 
     Returns:
         The key, which is stored nowhere.
@@ -332,6 +333,7 @@ def add_key(
             )
         entry = values["principals"].setdefault(name, {"roots": {}, "keys": [], "claims": {}})
         entry["roots"] |= {root: ALL if is_whole else list(filters) for root in roots}
+        entry |= {} if may_rate is None else {"feedback": may_rate}
         entry["keys"] = [*entry["keys"], {"id": key.id, "sha256": key.sha256, "expires": expires}]
     return key.text
 

@@ -9,6 +9,7 @@ import typer
 from graphrag_pipeline.commands.terminal import (
     JsonOption,
     RootOption,
+    command_with_root,
     complete_snapshot,
     echo,
     open_root,
@@ -52,9 +53,8 @@ def show(
             for line in lines:
                 echo(f"  {line}")
         if found.state == "waiting":
-            echo(
-                "Publish it with `graphrag-pipeline review publish`, or `graphrag-pipeline review reject --reason ...`"
-            )
+            command = command_with_root(root)
+            echo(f"Publish it with `{command} review publish`, or `{command} review reject --reason ...`")
 
 
 @review.command()

@@ -49,6 +49,9 @@ def add(
     ] = None,
     is_whole: Annotated[bool, typer.Option("--all", help="All documents of the root.")] = False,
     expires: Annotated[datetime | None, typer.Option(help="Day or time (UTC) from which the key is not valid.")] = None,
+    may_rate: Annotated[
+        bool | None, typer.Option("--feedback/--no-feedback", help="Whether it may rate and correct answers.")
+    ] = None,
     root: RootOption = None,
     also: _ServeOption = None,
     file: _FileOption = None,
@@ -65,7 +68,7 @@ def add(
             check_filters(opened, filters or ())
             for line in advise(opened, filters or ()):
                 echo(f"warning: {line}", err=True, style="warning")
-    key = add_key(path, name, served, filters or (), is_whole, expires)
+    key = add_key(path, name, served, filters or (), is_whole, expires, may_rate)
     permitted = f" may now read {', '.join(served)}; it" if served else ""
     echo(f"{name}{permitted} has this new key, which is stored nowhere:", err=True)
     echo(key)

@@ -47,8 +47,9 @@ def path(tmp_path: Path) -> Path:
 def test_a_key_leads_to_its_principal_and_is_stored_only_as_a_hash(path):
     key = add_key(path, "analyst", ["news"], OPEN)
     whole = add_key(path, "editor", ["news"], is_whole=True)
-    second = add_key(path, "analyst")
+    second = add_key(path, "analyst", may_rate=True)
     rules = AccessRules.load(path)
+    assert [rules.authenticate(f"Bearer {one}").may_give_feedback for one in (key, whole)] == [True, False]
     assert rules.authenticate(f"Bearer {key}").filters_of("news") == OPEN
     assert rules.authenticate(f"bearer  {second} ").name == "analyst"
     assert rules.authenticate(f"Bearer {whole}").filters_of("news") == ()

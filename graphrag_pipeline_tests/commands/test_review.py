@@ -224,7 +224,9 @@ def test_materializing_the_snapshot_alone_in_dagster_approves_it_and_a_sensor_do
             result = job.execute_in_process(instance=instance, asset_selection=[key], tags=tags)
             assert result.success and root.snapshots.current() == expected
         observed = instance.fetch_observations(dg.AssetKey(CANDIDATE.name), limit=5).records
-        pages = [event.asset_observation.metadata["review"].value for event in observed]
+        last, *before = [event.asset_observation.metadata for event in observed]
+        assert last["published"].value == candidate
+        pages = [metadata["review"].value for metadata in before]
         assert pages and all(f"## Candidate {candidate}: waiting" in page for page in pages)
 
 

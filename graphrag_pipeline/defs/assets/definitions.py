@@ -262,6 +262,9 @@ def _run_stage(
         for name in (CANDIDATE.name, stage.name):
             context.log_event(dg.AssetObservation(asset_key(root, name), metadata=run.details))
         return None
+    if stage is SNAPSHOT and run.approved:  # else the last that its page shows of the candidate is that it waits
+        published = {"published": root.snapshots.current() or ""}
+        context.log_event(dg.AssetObservation(asset_key(root, CANDIDATE.name), metadata=published))
     return dg.MaterializeResult(
         data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),
         metadata=run.metadata(round(time.monotonic() - started + run.seconds_before, 3)),

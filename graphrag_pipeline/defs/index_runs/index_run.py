@@ -236,7 +236,7 @@ def _name_changed(root: Root, stale: list[StalePartition], manifests: Mapping[st
     return changed | {WHOLE: sorted({path for paths in changed.values() for path in paths})}
 
 
-def _tag_changed(paths: list[str]) -> dict[str, str]:
+def _tag_changed(paths: Sequence[str]) -> dict[str, str]:
     """Return the tag of a run that indexes changed files, with the first of them."""
     more = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
     return {CHANGED_TAG: ", ".join(paths[:_MAX_NAMED]) + more} if paths else {}
@@ -252,7 +252,7 @@ def _materialize(
     """Run stale partitions: bucket by bucket up to the stages that call models, their calls in one pool, then the rest.
 
     Args:
-        changed: paths of changed files by partition; the tags of its run name the first ones.
+        changed: paths of changed files by partition; a tag of the run over the corpus names the first of all.
 
     Raises:
         BaseException: the first failure.
@@ -298,7 +298,7 @@ def _materializer(
     """Return a function that runs stale partitions, and raises the first failure.
 
     Args:
-        changed: paths of changed files by partition; the tags of a run name the first ones.
+        changed: paths of changed files by partition; a tag of a run over the corpus names the first of all.
     """
     import dagster as dg
 
@@ -312,12 +312,12 @@ def _materializer(
             selections.setdefault(item.partition, []).append(asset_key(root, item.stage))
         for assets, partitions in _in_ranges(root, selections):
             run_id = str(uuid.uuid4())
-            files = [path for key in partitions for path in changed.get(key, ())]
+            shown = _name_range(partitions) or _tag_changed(changed.get(WHOLE, ()))  # both would be three tags
             with working(root, run_id, is_over=True):
                 result = job.execute_in_process(
                     instance=instance,
                     asset_selection=assets,
-                    tags={**tags, **_name_range(partitions), **_tag_changed(files)},
+                    tags={**tags, **shown},
                     run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
                     raise_on_error=False,
                     run_id=run_id,
