@@ -222,6 +222,11 @@ def test_the_image_installs_extras_that_exist_and_starts_programs_that_exist() -
     }
 
 
+def test_the_citation_names_this_version() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert yaml.safe_load((REPOSITORY / "CITATION.cff").read_text(encoding="utf-8"))["version"] == project["version"]
+
+
 def test_the_image_has_no_finding_of_the_linter() -> None:
     [dockerfile] = blocks_of("dockerfile")
     program = Path(sys.executable).with_name("hadolint")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -78,8 +79,10 @@ def init(
         raise typer.BadParameter("`--embedding-base-url` needs an embedding model", param_hint="--embedding-model")
     settings = _settings_of(engine, chat_model, *options) if chat_model else None
     created = init_root(path, settings)
-    for name in created:
-        echo(f"created {name}")
+    for folder, made in groupby(created, key=lambda name: name.parent):
+        names = [*made]
+        for shown in names if folder == path or len(names) == 1 else [f"{folder} ({len(names)} files)"]:
+            echo(f"created {shown}")
     if settings:
         echo(f"Check the models: graphrag-pipeline --root {path} doctor")
     echo(f"Put documents into {path / 'input'}, then run: graphrag-pipeline --root {path} index")

@@ -1,7 +1,7 @@
 // Addresses of pages: `#/entities/5?sort=degree` is the page "entities", the key "5" and a parameter.
 
 export function readRoute(hash) {
-  const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [, path, query] = hash.match(/^#?\/?([^?]*)\??(.*)$/s); // a question may hold question marks
   const [page, ...rest] = path.split("/");
   return { page: page || "ask", key: decode(rest.join("/")), params: Object.fromEntries(new URLSearchParams(query)) };
 }
