@@ -276,9 +276,10 @@ def _render_range(estimates: Sequence[StageEstimate]) -> list[str]:
     price = f" for {least_cost:.4f} to {most_cost:.4f} USD" if is_priced else ""
     if not any(estimate.is_scaled for estimate in estimates):
         return []
+    calls = f"about {most:,}" if least == most else f"{least:,} to {most:,}"
     return [
         "~ is an estimate from the present index or from rules on a sample of this corpus; in all, "
-        f"{least:,} to {most:,} calls{price} are likely: a model may find less or more than rules"
+        f"{calls} calls{price} are likely: a model may find less or more than rules"
     ]
 
 
