@@ -63,7 +63,8 @@ def promote(
     path = promote_feedback(project, feedback_id, answer, evidence or (), replace)
     echo(f"the gold question is in {path}")
     publishing = project.settings.publishing
-    if publishing.max_f1_drop is None and publishing.max_passage_drop is None:
-        echo("Publications compare its evidence; its answer only with publishing.max_f1_drop or max_passage_drop.")
+    is_compared = publishing.max_passage_drop is not None and project.settings.answers.engine == "embedded"
+    if publishing.max_f1_drop is None and not is_compared:
+        echo("Publications compare its evidence; its answer only with publishing.max_f1_drop.")
     if not publishing.golden_questions:
         echo(f"To compare publications by it, set publishing.golden_questions: {path.name} in settings.yaml.")

@@ -204,7 +204,7 @@ class PublishingSettings(Section):
         "null: token F1 is not measured before publishing.",
     )
     max_passage_drop: float | None = Field(
-        None,
+        0.02,
         ge=0,
         le=1,
         description="Maximum drop of the share of golden questions whose reference answer is in the first three "

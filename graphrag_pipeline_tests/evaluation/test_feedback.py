@@ -68,13 +68,21 @@ def test_only_a_principal_with_the_right_gives_feedback(root: Root) -> None:
     assert [one.by for one in read_feedback(root.path)] == ["ada"]
 
 
+def test_promote_says_that_answers_of_a_model_are_compared_only_if_wanted(root: Root, call: Call) -> None:
+    path = root.path / "settings.yaml"
+    path.write_text(path.read_text(encoding="utf-8") + "publishing: {max_passage_drop: null}\n", encoding="utf-8")
+    corrected = give(root, rating="down", question="Who danced?", correction="Fezziwig danced.")
+    outcome = call("--root", root.path, "feedback", "promote", corrected)
+    assert outcome.status == 0 and "its answer only with publishing.max_f1_drop" in outcome.out
+
+
 def test_feedback_becomes_a_gold_question(root: Root, call: Call) -> None:
     good = give(root, rating="up", question="Who carried Tiny Tim?", documents=["two.txt"])
     corrected = give(root, rating="down", question="Who danced?", correction="Fezziwig danced.")
     bare = give(root, rating="down", question="Where is the clerk?")
     outcome = call("--root", root.path, "feedback", "promote", good[:6])
     assert outcome.status == 0 and "set publishing.golden_questions: gold.jsonl" in outcome.out
-    assert "its answer only with publishing.max_f1_drop" in outcome.out
+    assert "its answer only with" not in outcome.out, "passages are compared"
     (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\npublishing: {golden_questions: gold.jsonl}\n")
     opened = Root(root.path)
     path = promote(opened, corrected)

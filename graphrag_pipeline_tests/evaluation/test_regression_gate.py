@@ -111,7 +111,7 @@ def test_a_candidate_that_finds_less_is_not_published_until_allowed(root: Root) 
 def test_a_candidate_whose_answers_are_worse_is_not_published(root: Root) -> None:
     gold = [{**GOLD[1], "answer": "Mrs. Fezziwig"}, {"question": "Which quasar is near?", "answer": "unanswerable"}]
     (root.path / "gold.jsonl").write_text("\n".join(map(json.dumps, gold)), encoding="utf-8")
-    root = set_gate(root.path, max_recall_drop=1, max_f1_drop=0.01)
+    root = set_gate(root.path, max_recall_drop=1, max_passage_drop=1, max_f1_drop=0.01)
     first = root.snapshots.current()
     lose_third(root.path)
     with pytest.raises(
@@ -121,7 +121,7 @@ def test_a_candidate_whose_answers_are_worse_is_not_published(root: Root) -> Non
     assert "it answers worse for 'With whom did Fezziwig dance?'" in str(refused.value)
     assert "or raise `publishing.max_f1_drop`" in str(refused.value) and root.snapshots.current() == first
 
-    root = set_gate(root.path, max_recall_drop=1)
+    root = set_gate(root.path, max_recall_drop=1, max_passage_drop=1)
     ran = StageRun(root, SNAPSHOT, WHOLE)
     BODIES[SNAPSHOT.name](ran)
     assert root.snapshots.current() != first and "golden token F1" not in ran.details
@@ -130,7 +130,6 @@ def test_a_candidate_whose_answers_are_worse_is_not_published(root: Root) -> Non
 def test_a_candidate_that_shows_the_answer_later_is_not_published(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     gold = [{"question": "Who carried Tiny Tim home?", "answer": "Bob Cratchit"}]
     (root.path / "gold.jsonl").write_text("\n".join(map(json.dumps, gold)), encoding="utf-8")
-    root = set_gate(root.path, max_passage_drop=0)
     first = root.snapshots.current()
     assert first
     [shown] = measure_golden(root, first, read_gold(root.path / "gold.jsonl"))
