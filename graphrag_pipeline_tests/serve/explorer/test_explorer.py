@@ -101,8 +101,9 @@ def browser(chromium: Any) -> Iterator[Any]:
 def test_each_page_shows_its_content_at_each_width(browser: Any, server: str, page: str, size: tuple[int, int]) -> None:
     resize(browser, size)
     visit(browser, server, page)
-    wait_for_text(browser, *PAGES[page], "GraphRAG pipeline", "carol", "Snapshot ")
+    wait_for_text(browser, *PAGES[page], "GraphRAG pipeline", "carol")
     assert find(browser, ".snapshot time").text.endswith(("now", "ago"))
+    assert find(browser, ".snapshot").text.startswith("Snapshot")
     assert is_fitting(browser)
     assert serious_findings(browser) == []
     keep(browser, f"explorer_{page.replace('?view=', '_')}_{size[0]}")

@@ -12,7 +12,7 @@ const PART = 20000;
 const MOST_UNREAD = 200;
 const MOST_PILLS = 3;
 const [BEGINNING, MOST_LABELS] = [3000, 40]; // characters and lines in which a text says its facts
-const SORTS = { number: "Order of reading", title: "Title", path: "Path", date: "Newest first" };
+const SORTS = { number: "Reading order", title: "Title", path: "Path", date: "Newest first" };
 
 export default function Documents({ at }) {
   if (at.key) return html`<${Document} at=${at} />`;
@@ -34,9 +34,9 @@ class List extends Loaded {
       <${Search} page="documents" params=${params} sorts=${SORTS} label="Title or path" />
       <${Table} label="Documents" rows=${documents} columns=${[
         ["Document", (one) => html`<a href=${link("documents", one.number)}>${visible(one.title)}</a>`],
-        ["Path", (one) => placeOf(one)],
-        ["Date", (one) => visible(one.creation_date ?? ""), "date"],
-        ["Characters", (one) => number(one.n_characters), "number"],
+        ["Path", (one) => placeOf(one), "brief"],
+        ["Date", (one) => visible(one.creation_date ?? ""), "date brief"],
+        ["Characters", (one) => number(one.n_characters), "number less"],
         ["About", pillsOf, "long"],
       ]} />
       <${Pager} offset=${Number(params.offset ?? 0)} limit=${LIMIT} total=${total} go=${(offset) => go("documents", "", { ...params, offset })} />

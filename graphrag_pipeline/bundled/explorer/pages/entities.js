@@ -60,7 +60,7 @@ class Entity extends Loaded {
         ["Evidence", (merge) => visible(merge.evidence), "long"], ["Certainty", (merge) => number(merge.score, 2), "number"]]} /></details>`}
       ${one.relationships.length > 0 && html`<h2>Relationships</h2>
         <p class="count">${one.n_relationships > one.relationships.length ? `The ${one.relationships.length} strongest of ${number(one.n_relationships)}` : "Strongest first"}, by the type of the other entity</p>
-        ${groups(one).map(([type, found]) => html`<details open=${found.length <= 12}><summary>${typeWord(type)} (${found.length})</summary>
+        ${groups(one).map(([type, found], i) => html`<details class="group" open=${i === 0 || found.length <= 12}><summary>${typeWord(type)} (${found.length})</summary>
           <ul class="related">${found.map((near) => html`<li><a href=${link("entities", near.title)}><strong>${nameOf(near)}</strong></a>
             <a class="count" href=${link("relationships", near.number)}>${visible(near.predicates.join(", ") || "related")}${near.weight > 1 && `, weight ${number(near.weight)}`}</a>
             ${!isLabel(near, one) && html`<p>${excerpt(near.description, 220)}</p>`}</li>`)}</ul></details>`)}`}

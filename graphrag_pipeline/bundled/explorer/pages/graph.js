@@ -20,13 +20,14 @@ export default class GraphPage extends Component {
   box = createRef();
 
   async componentDidMount() {
-    const drawing = loadDrawing().catch((error) => error);
-    await this.begin(drawing);
-    try { this.setState({ types: (await get("/facets")).facets.types }); } catch { /* the filter stays empty */ }
+    await this.begin(loadDrawing().catch((error) => error), get("/facets").catch(() => null));
   }
 
-  async begin(drawing) {
+  async begin(drawing, facets) {
     if (!this.props.at.params.entity) await this.load();
+    const types = (await facets)?.facets.types ?? []; // else the filter stays empty
+    this.model.types = types.map((one) => one.value);
+    this.setState({ types });
     try {
       const parts = await drawing;
       if (parts instanceof Error) throw parts;
@@ -221,12 +222,12 @@ export default class GraphPage extends Component {
         <div class="picture">
           ${noPicture ? html`<p class="none">${noPicture}</p>` : html`<div ref=${this.box} class="canvas" tabindex="0" role="application" onKeyDown=${this.keys}
             aria-label="Picture of the graph. Arrows move it, plus and minus zoom, 0 shows all. The list beside it opens communities."></div>`}
-          <div class="zoom"><button aria-label="Zoom in" onClick=${() => this.picture?.move(0, 0, 0.7)}>+</button><button aria-label="Zoom out" onClick=${() => this.picture?.move(0, 0, 1.4)}>−</button><button aria-label="Show all" onClick=${() => this.picture?.lookAtAll()}>All</button></div>
-          ${this.picture?.hues && html`<${Legend} types=${[...this.picture.hues].filter(([group]) => typeof group === "string")} color=${(hue) => this.picture.colorOf(hue)} />`}
+          <div class="under">${this.picture?.hues && html`<${Legend} types=${[...this.picture.hues].filter(([group]) => typeof group === "string")} color=${(hue) => this.picture.colorOf(hue)} />`}
+          <div class="zoom"><button aria-label="Zoom in" onClick=${() => this.picture?.move(0, 0, 0.7)}>+</button><button aria-label="Zoom out" onClick=${() => this.picture?.move(0, 0, 1.4)}>−</button><button aria-label="Show all" onClick=${() => this.picture?.lookAtAll()}>All</button></div></div>
         </div>
         <section class="beside-graph" aria-label="Shown in the picture">
           <p role="status" class="count">${isBusy ? "Loading …" : announced}</p>
-          ${node && html`<${Chosen} node=${node} isOpen=${this.model.open.has(chosen)} toggle=${() => this.toggle(node)} joinTo=${this.joinTo} near=${[...this.model.near(chosen)].map((key) => this.model.nodes.get(key)).filter(Boolean)} choose=${(one) => this.choose(keyOf(one))} />`}
+          ${node && html`<${Chosen} node=${node} isOpen=${this.model.open.has(chosen)} isCentre=${params.entity === String(node.number) && !params.depth} toggle=${() => this.toggle(node)} joinTo=${this.joinTo} near=${[...this.model.near(chosen)].map((key) => this.model.nodes.get(key)).filter(Boolean)} choose=${(one) => this.choose(keyOf(one))} />`}
           ${[...this.model.open].map((key) => this.model.nodes.get(key)).filter(Boolean).map((one) => html`<p class="opened">Open: <a href=${link("communities", one.number)}>${visible(one.title)}</a> <button onClick=${() => this.closeOne(one)}>Close</button></p>`)}
           <h2>Shown</h2>
           ${total > 2000 && html`<p class="count">The 2,000 largest of ${number(total)} communities of this level.</p>`}
@@ -245,12 +246,12 @@ function Legend({ types, color }) {
   return types.length > 0 && html`<ul class="legend" aria-label="Colors: types of entities">${types.map(([type, hue]) => html`<li><span class="swatch" style=${{ background: color(hue) }}></span>${typeWord(type) || "no type"}</li>`)}</ul>`;
 }
 
-function Chosen({ node, isOpen, toggle, joinTo, near, choose }) {
+function Chosen({ node, isOpen, isCentre, toggle, joinTo, near, choose }) {
   const isCommunity = node.kind === "community";
   return html`<div class="chosen"><h2>${titleOf(node)}</h2>
     <p>${isCommunity ? `Community of level ${node.level}, ${count(node.size, "entity", "entities")}` : `${typeWord(node.type)}, ${count(node.size, "relationship")}`}</p>
     <p class="buttons">${isCommunity ? html`<button class="main" onClick=${toggle}>${isOpen ? "Close" : "Open"} the community</button> <a href=${link("communities", node.number)}>Report</a>`
-      : html`<a class="button main" href=${link("graph", "", { entity: node.number })}>Show its surroundings</a> <a class="button" href=${link("graph", "", { entity: node.number, depth: 2 })}>Two steps</a> <a href=${link("entities", node.number)}>Page of the entity</a>`}</p>
+      : html`${!isCentre && html`<a class="button main" href=${link("graph", "", { entity: node.number })}>Show its surroundings</a> `}<a class="button" href=${link("graph", "", { entity: node.number, depth: 2 })}>Two steps</a> <a href=${link("entities", node.number)}>Page of the entity</a>`}</p>
     ${!isCommunity && html`<form class="search" onSubmit=${joinTo}><label>Path to another entity <input name="to" placeholder="Its name" /></label><button>Find a path</button></form>`}
     ${near.length > 0 && html`<details><summary>Related in the picture (${near.length})</summary><ul class="shown">${near.slice(0, 50).map((one) => html`<li><button class="plain" onClick=${() => choose(one)}>${titleOf(one)}</button></li>`)}</ul></details>`}
   </div>`;

@@ -14,6 +14,7 @@ export class GraphModel {
   edges = new Map();
   open = new Set();
   isRing = false; // around an entity
+  types = []; // of all entities, most frequent first: a type has one color in every picture
 
   /** Take a part of the graph as the server answers it; return the keys of its nodes. */
   add(part) {
@@ -100,7 +101,7 @@ export class GraphModel {
     return [...this.nodes.values()].filter((node) => !this.open.has(keyOf(node)) && (!inside || node.parent === inside.number)).sort((a, b) => b.size - a.size);
   }
 
-  /** Return the hue of each type of entities and of each community, those of the largest ones. */
+  /** Return the hue of each frequent type of entities and of each large community. */
   hues() {
     const sizes = { entity: new Map(), community: new Map() };
     for (const node of this.nodes.values()) {
@@ -108,6 +109,7 @@ export class GraphModel {
       by.set(group, (by.get(group) ?? 0) + (node.kind === "community" ? node.size : 1));
     }
     const largest = (by) => [...by].sort(([, a], [, b]) => b - a).slice(0, HUES.length).map(([group], i) => [group, HUES[i]]);
-    return new Map(Object.values(sizes).flatMap(largest));
+    const byType = this.types.slice(0, HUES.length).map((type, i) => [type, HUES[i]]).filter(([type]) => sizes.entity.has(type));
+    return new Map([...(this.types.length ? byType : largest(sizes.entity)), ...largest(sizes.community)]);
   }
 }

@@ -1,17 +1,18 @@
 // The picture of the graph: sigma (WebGL) over graphology, both loaded when the first picture is drawn.
 // Sizes are in units of the layout, so an open community is the disc around its parts. Keep out: what is shown.
 
-import { nameOf, shorten, typeWord } from "../core/text.js";
+import { nameOf, typeWord } from "../core/text.js";
+import { fit, wrap } from "./graph_labels.js";
 import { groupOf } from "./graph_model.js";
 
 const LEAST_RADIUS = 0.25;
 const MORE_RADIUS = 0.3; // of the entity with most relationships
 const LABEL_SIZE = 13;
 const GOLDEN_ANGLE = 137.5; // of hues: numbers that follow each other are far apart
-const OVER = 1.9; // a word may reach so far over the edge of its disc
 const PALE = 0.25;
 const LEAST_ROOM = 44; // pixels
 const MOST_ROOM = 260;
+const MOST_MOVED = 1000; // edges that are drawn while the picture moves
 const MOST_NAMED = 250; // nodes that all have names, where these do not cover each other
 
 export async function loadDrawing() {
@@ -25,7 +26,7 @@ export class GraphPicture {
     this.graph = this.emptyGraph();
     this.colors = readColors();
     this.sigma = new Sigma(this.graph, container, {
-      itemSizesReference: "positions", zoomToSizeRatioFunction: (ratio) => ratio, zIndex: true, hideEdgesOnMove: true, allowInvalidContainer: true,
+      itemSizesReference: "positions", zoomToSizeRatioFunction: (ratio) => ratio, zIndex: true, allowInvalidContainer: true,
       labelFont: "Inter, system-ui, sans-serif", labelColor: { color: this.colors.text }, labelDensity: 0.8, labelGridCellSize: 110,
       nodeReducer: (key, data) => (this.lit && !this.lit.has(key) ? { ...data, color: this.colors.faded, label: null, forceLabel: false } : data),
       edgeReducer: (_, data) => this.edgeLook(data),
@@ -81,6 +82,8 @@ export class GraphPicture {
     this.isFlat = ![...model.nodes.keys()].some((key) => key.startsWith("community"));
     this.scale = this.isFlat ? Math.max(1, model.nodes.size / 70) : 1; // what is wider is seen from further away
     this.hues = model.hues();
+    const closed = [...model.nodes].filter(([key, node]) => node.kind === "community" && !model.open.has(key));
+    this.unit = Math.min(...closed.map(([, node]) => node.radius / Math.sqrt(node.size))); // areas of discs follow their sizes
     this.most = Math.max(1, ...[...model.nodes.values()].filter((node) => node.kind === "entity").map((node) => node.size));
     this.graph = this.emptyGraph(); // filled before sigma sees it, which would look at each change
     for (const [key, node] of model.nodes) {
@@ -91,6 +94,7 @@ export class GraphPicture {
       if (!this.graph.hasNode(a) || !this.graph.hasNode(b)) continue;
       this.graph.addEdge(a, b, { a, b, size: this.edgeSize(model, a, b, weight / strongest), color: this.colors.edge, zIndex: 0 });
     }
+    this.sigma.setSetting("hideEdgesOnMove", this.graph.size > MOST_MOVED);
     this.sigma.setGraph(this.graph);
     this.frame(model);
   }
@@ -116,10 +120,10 @@ export class GraphPicture {
     return hexOf(hue ?? 230, hue === undefined ? 0.08 : saturation, lightness);
   }
 
-  radiusOf(node) { return node.kind === "community" ? node.radius : this.scale * (LEAST_RADIUS + MORE_RADIUS * Math.sqrt(node.size / this.most)); }
+  radiusOf(node) { return node.kind === "community" ? this.unit * Math.sqrt(node.size) : this.scale * (LEAST_RADIUS + MORE_RADIUS * Math.sqrt(node.size / this.most)); }
 
   edgeSize(model, a, b, share) {
-    if (this.isFlat) return this.scale * (0.05 + 0.1 * Math.sqrt(share));
+    if (this.isFlat) return this.scale * (0.07 + 0.12 * Math.sqrt(share));
     const radius = Math.min(...[a, b].map((key) => this.radiusOf(model.nodes.get(key))));
     // Beside an open community the edges of others are hairlines, which do not cover what is in it.
     const isOutside = model.open.size > 0 && ![a, b].some((key) => model.open.has(`community-${model.nodes.get(key).parent}`));
@@ -169,7 +173,10 @@ export class GraphPicture {
     const whole = Math.max(width, height) || 1;
     const { width: across, height: down } = this.sigma.getDimensions();
     const least = Math.min(across, down);
-    const ratio = Math.max((1.15 * Math.max(((right - left) * least) / across, ((top - bottom) * least) / down)) / whole, 0.0008);
+    // Sigma enlarges a picture that is as wide, or as high, as its box.
+    const [graph, room] = [height / (width || 1), down / across];
+    const enlarged = graph < 1 === room < 1 ? Math.min(Math.max(graph, 1 / graph), Math.max(room, 1 / room)) : 1;
+    const ratio = Math.max(((this.isFlat ? 1.1 : 1) * enlarged * Math.max(((right - left) * least) / across, ((top - bottom) * least) / down)) / whole, 0.0008);
     const target = {
       x: 0.5 + ((left + right) / 2 - (this.box.x[0] + this.box.x[1]) / 2) / whole,
       y: 0.5 + ((bottom + top) / 2 - (this.box.y[0] + this.box.y[1]) / 2) / whole, ratio: Math.min(ratio, 1.1), angle: 0,
@@ -270,26 +277,6 @@ function hexOf(hue, saturation, lightness) {
 
 function about(node) {
   return node.kind === "community" ? `community of ${node.size.toLocaleString("en")} entities` : `${typeWord(node.type)}, ${node.size} relationships`;
-}
-
-/** Return a text as lines of a width, the last one cut if there are more. */
-function wrap(context, text, width, most) {
-  const lines = [];
-  for (const word of text.split(/\s+/)) {
-    const longer = lines.length ? `${lines[lines.length - 1]} ${word}` : "";
-    if (longer && (context.measureText(longer).width <= width || lines.length === most)) lines[lines.length - 1] = longer;
-    else lines.push(word);
-  }
-  return lines.map((line) => fit(context, line, line.includes(" ") ? width : OVER * width));
-}
-
-/** Return the beginning of a text that fits into a width, with a mark where it is cut. */
-function fit(context, text, width) {
-  if (context.measureText(text).width <= width) return text;
-  const letter = context.measureText("n").width;
-  let shown = shorten(text, Math.max(4, Math.floor(width / letter)));
-  while (shown.length > 4 && context.measureText(shown).width > width) shown = `${shown.slice(0, -2).trimEnd()}…`;
-  return shown;
 }
 
 function readColors() {

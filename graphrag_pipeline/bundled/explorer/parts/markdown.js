@@ -47,11 +47,12 @@ function Grid([head, ...rows], inline) {
 
 /** A line {text, at}, or a text, with its marks as elements. */
 export function Inline({ line, cite, leaf = visible, cited }) {
-  return readInline(typeof line === "string" ? { text: line, at: 0 } : line).map((piece) => {
+  return readInline(typeof line === "string" ? { text: line, at: 0 } : line).map((piece, i, pieces) => {
     if (piece.kind === "citation") return cite ? html`<span class="citations">${piece.numbers.map((one) => Citation(one, cite))}</span>` : ["[", leaf(piece.text, piece.at), "]"];
     if (piece.kind === "data") return piece.records.map(([kind, numbers]) => DataLinks(kind, numbers, cited));
     if (piece.kind === "picture") return html`<span class="count">[picture: ${leaf(piece.text, piece.at)}]</span>`;
     if (piece.kind === "link") return [leaf(piece.text, piece.at), ELSEWHERE.test(piece.address) && html` <span class="count">(${visible(piece.address)})</span>`];
+    if (cite && pieces[i + 1]?.kind === "citation") piece.text = piece.text.replace(/ $/, "\u00a0"); // stays beside its word
     return piece.kind === "text" ? leaf(piece.text, piece.at) : h(piece.kind, null, leaf(piece.text, piece.at));
   });
 }
