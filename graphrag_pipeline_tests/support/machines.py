@@ -6,6 +6,7 @@ Also events between machines: a failed push, a waiting writer.
 from __future__ import annotations
 
 import functools
+import shutil
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,7 +24,7 @@ from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline.storage.shared.state import OWNED, NumberedStates, StoreState
 from graphrag_pipeline_tests.support.object_server import ObjectServer
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_once, built_root, make_root, put
 
 
 def settings_for(url: str, n_buckets: int = 2, **more: object) -> str:
@@ -41,6 +42,24 @@ def reader(path: Path, url: str, **more: object) -> Root:
     path.mkdir(parents=True)
     (path / "settings.yaml").write_text(settings_for(url, **more), encoding="utf-8")
     return Root(path)
+
+
+def build_ahead(root: Root, name: str, text: str) -> None:
+    """Write a document of a machine that the fixture `indexed` made, with the tables that its update gives.
+
+    They are built once in a run of tests, without the store; the next `index` has only to publish them there.
+    """
+
+    def build(folder: Path) -> None:
+        updated = built_root(folder, stages=ALL_STAGES)
+        put(folder, name, text)
+        build_tables(updated, ALL_STAGES)
+        for place in folder.iterdir():
+            if place.name not in ("tables", "heads", "snapshots"):
+                shutil.rmtree(place) if place.is_dir() else place.unlink()
+
+    put(root.path, name, text)
+    built_once(root.path, f"three documents and {name}: {text}", build)
 
 
 def again(root: Root) -> Root:

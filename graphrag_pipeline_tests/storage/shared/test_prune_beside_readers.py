@@ -26,6 +26,7 @@ from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
 from graphrag_pipeline_tests.support.machines import (
     again,
+    build_ahead,
     fail_to_push,
     index,
     object_names,
@@ -58,7 +59,8 @@ def check_that_listed_snapshots_are_whole(url: str, path: Path) -> None:
 
 
 def edit(root: Root, number: int) -> None:
-    put(root.path, "two.txt", f"{CAROL['two.txt']} Bob Cratchit counted {number + 2} geese.")
+    text = f"{CAROL['two.txt']} Bob Cratchit counted {number + 2} geese."
+    build_ahead(root, "two.txt", text) if number == 0 else put(root.path, "two.txt", text)
 
 
 def publish_variant(root: Root, number: int) -> None:

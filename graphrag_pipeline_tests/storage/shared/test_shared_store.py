@@ -21,7 +21,16 @@ from graphrag_pipeline.storage.shared.lease import LEASE, LeaseHolder
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline.storage.shared.state import STATES, named_objects, state_name
 from graphrag_pipeline.storage.snapshot_store import list_snapshots, roll_back
-from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, machine, object_names, reader, state_of
+from graphrag_pipeline_tests.support.machines import (
+    again,
+    build_ahead,
+    fail_to_push,
+    index,
+    machine,
+    object_names,
+    reader,
+    state_of,
+)
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 from graphrag_pipeline_tests.support.roots import CAROL, built_root, contract_bytes, put, table_bytes
@@ -107,7 +116,7 @@ def test_a_reader_needs_no_right_to_write(indexed: MakeMachine, s3: ObjectServer
 def test_an_older_snapshot_is_fetched_when_it_is_queried(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", folder_url)
     old, answer = ask(one)
-    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    build_ahead(one, "four.txt", "Bob Cratchit skated on Cornhill.")
     index(one)
     two = reader(tmp_path / "two", folder_url)
     assert ask(two)[0] != old
@@ -121,7 +130,7 @@ def test_an_older_snapshot_is_fetched_when_it_is_queried(indexed: MakeMachine, f
 def test_rollback_and_unpin_reach_every_machine(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one, two = indexed(tmp_path / "one", folder_url), machine(tmp_path / "two", folder_url)
     old = ask(one)
-    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    build_ahead(one, "four.txt", "Bob Cratchit skated on Cornhill.")
     index(one)
     new = ask(one)
     with two.writing():
@@ -208,7 +217,7 @@ def test_a_damaged_state_is_reported(indexed: MakeMachine, folder_url: str, tmp_
 def test_pruning_leaves_named_objects_in_the_store(indexed: MakeMachine, s3_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", s3_url)
     old = ask(one)[0]
-    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    build_ahead(one, "four.txt", "Bob Cratchit skated on Cornhill.")
     index(one)
     open_object_store(s3_url).write("tables/entities/all/left_by_a_killed_push.parquet", b"x")
     would = prune(again(one), 1, LATE, is_dry_run=True)
@@ -225,7 +234,7 @@ def test_pruning_leaves_named_objects_in_the_store(indexed: MakeMachine, s3_url:
 def test_snapshots_pruned_in_the_store_are_removed_here(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one, two = indexed(tmp_path / "one", folder_url), machine(tmp_path / "two", folder_url)
     old = ask(two)[0]
-    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    build_ahead(one, "four.txt", "Bob Cratchit skated on Cornhill.")
     index(one)
     prune(again(one), 1, LATE)
     held = GraphIndex.open(two.path, snapshot=old)
@@ -319,7 +328,7 @@ def test_a_fault_while_pushing_leaves_the_old_index_and_the_next_push_completes(
 ) -> None:
     one = indexed(tmp_path / "one", s3_url)
     before = ask(one)
-    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    build_ahead(one, "four.txt", "Bob Cratchit skated on Cornhill.")
     fail_to_push(one, s3, part)
     assert ask(reader(tmp_path / "two", s3_url)) == before
     assert index(one) == []  # all work was kept
@@ -331,7 +340,7 @@ def test_a_fault_while_pulling_changes_nothing_here(
 ) -> None:
     one, two = indexed(tmp_path / "one", s3_url), machine(tmp_path / "two", s3_url, allow_offline="true")
     before = ask(two)
-    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    build_ahead(one, "four.txt", "Bob Cratchit skated on Cornhill.")
     index(one)
     s3.fault = lambda method, path: 500 if method == "GET" and ".tar" in path else None
     assert ask(two) == before

@@ -19,6 +19,7 @@ from graphrag_pipeline.storage.shared.state import STATES, StoreState, archive_n
 from graphrag_pipeline.storage.shared.transfer import Transfer
 from graphrag_pipeline_tests.support.machines import (
     again,
+    build_ahead,
     check_that_second_waits,
     fail_to_push,
     index,
@@ -60,9 +61,9 @@ def test_a_forgotten_document_does_not_come_back_from_a_failed_push(
     one, two = indexed(tmp_path / "one", s3_url), machine(tmp_path / "two", s3_url)
     assert index(two) == []
     before = opened_snapshot(two)
-    put(two.path, "secret.txt", SECRET + more)
+    build_ahead(two, "secret.txt", SECRET + more)
     fail_to_push(two, s3, STATES)
-    put(one.path, "secret.txt", SECRET)
+    build_ahead(one, "secret.txt", SECRET)
     index(one)
     forget_secret(one)
     (two.path / "input" / "secret.txt").unlink()
@@ -108,7 +109,7 @@ def test_a_publication_that_was_under_way_too_long_is_refused(
                 two.snapshots.pin(two.snapshots.current() or "")
 
     s3.fault = let_the_other_publish
-    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    build_ahead(one, "four.txt", "Bob Cratchit skated on Cornhill.")
     with pytest.raises(LeaseLostError, match="All work is kept here"):
         index(one)
     s3.fault = None
@@ -146,7 +147,7 @@ def test_rewritten_vectors_stay_while_any_snapshot_with_them_is_read(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, number: int
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    put(one.path, "two.txt", CAROL["two.txt"] + " It was cold.")
+    build_ahead(one, "two.txt", CAROL["two.txt"] + " It was cold.")
     index(one)
     opened = again(one)
     ids = opened.snapshots.ids()
@@ -170,7 +171,7 @@ def test_a_snapshot_published_here_only_is_reported(
 ) -> None:
     one = indexed(tmp_path / "one", s3_url)
     before = opened_snapshot(one)
-    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    build_ahead(one, "four.txt", "Bob Cratchit skated on Cornhill.")
     fail_to_push(one, s3, STATES)
     caplog.clear()
     here = opened_snapshot(one)
@@ -184,7 +185,7 @@ def test_an_old_stage_table_that_is_gone_keeps_no_snapshot_from_its_upload(
     indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = indexed(tmp_path / "one", s3_url)
-    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    build_ahead(one, "four.txt", "Bob Cratchit skated on Cornhill.")
     fail_to_push(one, s3, STATES)
     here = opened_snapshot(one)
     manifest = again(one).snapshots.manifest(here)
