@@ -10,6 +10,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from graphrag_pipeline_tests.support.changed_tests import statements
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 
 PACKAGE = REPOSITORY / "graphrag_pipeline"
@@ -110,7 +111,7 @@ def room_of(module: str) -> str:
 
 def imports(tree: ast.AST, at_top_only: bool = False) -> Iterator[str]:
     """Names of imported modules and of what is imported from them."""
-    nodes = tree.body if at_top_only and isinstance(tree, ast.Module) else ast.walk(tree)
+    nodes = tree.body if at_top_only and isinstance(tree, ast.Module) else statements(tree)
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -162,7 +163,7 @@ def _packages(names: Iterable[str]) -> set[str]:
 
 
 def _is_for_types_only(tree: ast.Module) -> bool:
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [node for node in statements(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return not any("dagster" in _packages(imports(node)) for node in functions)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from graphrag_pipeline_tests.support.paths import REPOSITORY
@@ -54,7 +54,7 @@ def imports_of_tests() -> dict[str, set[str]]:
     found = {}
     for path in (REPOSITORY / TESTS).rglob("*.py"):
         names = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 names |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -64,6 +64,14 @@ def imports_of_tests() -> dict[str, set[str]]:
             f"{name}{end}" for name in ours for end in (".py", "/__init__.py")
         }
     return found
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements below a node, at any depth; expressions, which are most of a tree, are left out."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, name, ()):
+            yield child
+            yield from statements(child)
 
 
 def _users_of(modules: set[str], imports: dict[str, set[str]]) -> set[str]:
