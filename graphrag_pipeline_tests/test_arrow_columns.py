@@ -11,6 +11,7 @@ from graphrag_pipeline.arrow_columns import join_rows, narrow_type, one_chunk, t
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 
 
+@pytest.mark.thorough
 def test_lists_of_more_than_2_gib_of_text_are_joined() -> None:
     texts = pa.array(["x" * 2**20]).take(pa.array(np.zeros(1_100, dtype=np.int64)))
     rows = pa.table({"texts": pa.ListArray.from_arrays(pa.array([0, 500, 1_100], pa.int32()), texts)})

@@ -14,6 +14,7 @@ from graphrag_pipeline.errors import LeaseLostError
 from graphrag_pipeline.storage.shared.lease import LEASE, Lease, LeaseHolder, read_holder
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline_tests.support.machines import check_that_second_waits
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 SHORT_S = 0.6
 RENEWED_S = 2.0
@@ -34,6 +35,7 @@ def test_a_lease_is_taken_and_given_back(url: str, tmp_path: Path) -> None:
     assert read_holder(open_object_store(url)) is None
 
 
+@pytest.mark.parametrize("url", usually(["file", "memory", "s3"], "s3"), indirect=True)
 def test_a_renewed_lease_is_waited_for(url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     first, second = (lease(url, tmp_path, name, lasts_s=RENEWED_S) for name in ("one", "two"))
@@ -84,6 +86,7 @@ def test_a_renewal_that_finds_another_holder_reports_it_without_a_request(url: s
     assert read_holder(open_object_store(url)) == LeaseHolder("0" * 32, "other", 60.0)
 
 
+@pytest.mark.parametrize("url", usually(["file", "memory", "s3"], "file", "s3"), indirect=True)
 def test_of_many_at_once_one_at_a_time_holds_it(url: str, tmp_path: Path) -> None:
     inside: list[str] = []
     most: list[int] = []

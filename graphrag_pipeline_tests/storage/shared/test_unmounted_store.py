@@ -14,6 +14,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.support.machines import again, index, machine, opened_snapshot
 from graphrag_pipeline_tests.support.roots import build_tables, put
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 OTHERS = {"twist.txt": "Oliver Twist met Fagin in London.", "nancy.txt": "Nancy met Bill Sikes in London."}
 
@@ -38,7 +39,7 @@ def mount(tmp_path: Path) -> Mount:
     return Mount(tmp_path)
 
 
-@pytest.mark.parametrize("error", [LeaseLostError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", usually([LeaseLostError, KeyboardInterrupt], LeaseLostError))
 def test_a_machine_that_began_there_takes_the_index_when_it_is_back(
     indexed: Callable[[Path, str], Root], mount: Mount, tmp_path: Path, error: type[BaseException]
 ) -> None:
@@ -73,6 +74,7 @@ def test_its_documents_are_compared_with_the_index_when_it_is_back(
         run_index(again(two))
 
 
+@pytest.mark.thorough
 def test_a_deletion_after_the_first_upload_is_meant(mount: Mount, tmp_path: Path) -> None:
     one = machine(tmp_path / "one", mount.url, n_buckets=1)
     put(one.path, "four.txt", "Topper met Bob Cratchit.")
