@@ -21,6 +21,7 @@ import yaml
 from graphrag_pipeline.cli import app
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML
 from graphrag_pipeline.storage.vectors import registered_vector_stores
@@ -36,7 +37,7 @@ from graphrag_pipeline_tests.support.models.model_roots import (
     other_reports,
 )
 from graphrag_pipeline_tests.support.paths import REPOSITORY
-from graphrag_pipeline_tests.support.roots import contract_bytes
+from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes
 
 PAGES = tuple(DOCS / "guides" / f"{name}.md" for name in ("operations", "object_store", "deployment"))
 
@@ -278,8 +279,7 @@ def test_cache_dagster_and_vectors_live_in_one_postgresql(
     n_calls, published = server.count(), contract_bytes(root)
     for name in ("tables", "heads"):
         shutil.rmtree(root.path / name)
-    again = call("--root", root.path, "index")
-    assert again.status == 0, again
+    build_tables(Root(root.path), ALL_STAGES)
     assert n_calls == server.count() > 0
     assert contract_bytes(root) == published
     assert not list(root.path.rglob("*.sqlite")) and not list(root.path.rglob("*.lance"))
