@@ -51,18 +51,22 @@ def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model
     """Six articles in two buckets, indexed by a model through Dagster; not to be changed."""
     from graphrag_pipeline.defs.index_runs.index_run import run_index
     from graphrag_pipeline_tests.model_server import running_model_server
-    from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root
+    from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root, move
+    from graphrag_pipeline_tests.support.roots import built_once
+
+    def build(path: Path) -> None:
+        prices = {"prompt_price": 1.0, "completion_price": 2.0}
+        run_index(make_model_root(path, server.base_url, n_articles=6, chat_model=prices))
 
     def reply(request: ReceivedRequest) -> object:
-        return index.script(request) if index.script else None
+        return index.script(request) if index and index.script else None
 
+    index: ModelIndex | None = None  # until it is built
     with running_model_server(reply) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv(KEY_VARIABLE, KEY)
         patch.delenv("DAGSTER_HOME", raising=False)
         path = tmp_path_factory.mktemp("by_model") / "root"
-        prices = {"prompt_price": 1.0, "completion_price": 2.0}
-        index = ModelIndex(make_model_root(path, server.base_url, n_articles=6, chat_model=prices), server)
-        run_index(index.root)
+        index = ModelIndex(move(built_once(path, "six articles by a model", build), server.base_url), server)
         yield index
 
 

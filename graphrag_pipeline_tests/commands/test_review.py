@@ -18,11 +18,11 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.review import review_candidate, to_markdown
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.damage import zero
-from graphrag_pipeline_tests.support.roots import built_once, indexed_root, make_root, put
+from graphrag_pipeline_tests.support.roots import build_tables, built_once, indexed_root, make_root, put
 from graphrag_pipeline_tests.support.serving import running_server
 
 REVIEWED = "storage:\n  n_buckets: 2\npublishing:\n  review: true\n  golden_questions: gold.jsonl\n"
@@ -196,7 +196,7 @@ def test_gold_questions_that_find_less_are_shown_and_the_candidate_waits_on(root
     (root.path / "settings.yaml").write_text(settings)
     for number, text in enumerate(OTHERS):
         put(root.path, f"other_{number}.txt", text)
-    run_index(Root(root.path))
+    build_tables(Root(root.path), ALL_STAGES)
     put(root.path, "three.md", "The retention period of backup volumes is ninety days.")
     report = run_index(Root(root.path), is_reviewed=True)
     assert "golden_questions: recall@5" in call("--root", root.path, "review", "show").out

@@ -39,6 +39,14 @@ def make_model_root(path: Path, base_url: str, n_articles: int = 6, **sections: 
     return Root(path)
 
 
+def move(root: Root, base_url: str) -> Root:
+    """Let a root use the model at another address, which makes nothing stale; return it newly opened."""
+    path = root.path / "settings.yaml"
+    text = path.read_text(encoding="utf-8").replace(root.settings.chat_model.base_url, base_url)
+    path.write_text(text, encoding="utf-8")
+    return Root(root.path)
+
+
 @dataclass
 class ModelIndex:
     """A root that a model indexed, and the server behind it; `script` may be set to change replies from then on."""
