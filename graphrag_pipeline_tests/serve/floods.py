@@ -208,7 +208,7 @@ def slowest_health(port: int, kind: str, max_s: float = MAX_S) -> tuple[float, i
     made = multiprocessing.get_context("spawn")
     n_answered = made.Value("i", 0)
     if kind == "slow heads":
-        senders = [made.Process(target=slow_heads, args=(port, 2 * N_EACH, 15.0))]
+        senders = [made.Process(target=slow_heads, args=(port, 2 * N_EACH, 0.75 * max_s))]
     else:
         shares = [list(range(first, N_EACH, N_SENDERS)) for first in range(N_SENDERS)]
         senders = [made.Process(target=_send_kind, args=(port, kind, share, ends, n_answered)) for share in shares]
