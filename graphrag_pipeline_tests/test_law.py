@@ -89,7 +89,7 @@ def built_once() -> tempfile.TemporaryDirectory[str]:
     return folder
 
 
-@settings(max_examples=repetitions(6, thorough=50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=repetitions(4, thorough=50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(steps, min_size=1, max_size=3))
 def test_an_updated_index_equals_a_rebuild(history: list[list[tuple[str, ...]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +106,7 @@ def test_an_updated_index_equals_a_rebuild(history: list[list[tuple[str, ...]]])
 
 
 def test_a_published_index_equals_a_rebuild_but_for_communities_and_wholly_after_a_recluster(tmp_path: Path) -> None:
-    articles = {article.name: f"{article.title}\n\n{article.text}\n" for article in iterate_articles(5)}
+    articles = {article.name: f"{article.title}\n\n{article.text}\n" for article in iterate_articles(3)}
     last = max(articles)
     updated = make_root(tmp_path / "updated", {name: text for name, text in articles.items() if name != last})
     build_tables(updated, ALL_STAGES)
