@@ -87,9 +87,9 @@ def test_a_project_from_nothing_to_an_answer(tmp_path: Path, first_index: tuple[
     assert made.status == 0 and f"created {tmp_path / 'new' / 'settings.yaml'}\n" in made.out
     assert made.out.endswith(f"then run: graphrag-pipeline --root {tmp_path / 'new'} index\n")
     assert (tmp_path / "new" / "input").is_dir()
-    again = run("index", "--root", first_index[0])
-    assert again.returncode == 0 and again.stderr == ""
-    assert re.fullmatch(r"3 documents: nothing changed\npublished snapshot [0-9a-f]{16}\n", again.stdout)
+    again = call("index", "--root", first_index[0])
+    assert again.status == 0 and again.err == ""
+    assert re.fullmatch(r"3 documents: nothing changed\npublished snapshot [0-9a-f]{16}\n", again.out)
     answer = call("query", QUESTION, "--root", first_index[0])
     assert answer.status == 0 and "[1]" in answer.out and answer.err == ""
 

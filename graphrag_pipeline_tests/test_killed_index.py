@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,12 +80,22 @@ def read(root: Root) -> tuple[str, tuple[dict[str, bytes], dict[str, Any]]]:
         return index.snapshot.id, (contract_bytes(root), answer)
 
 
-def follow(root: Root, scratch: Path, environment: Mapping[str, str] | None = None) -> Course:
-    """Edit a published root and index copies of it undisturbed, once to the end and once measured."""
+def build_all(root: Root) -> None:
+    """Update and publish all tables without Dagster."""
+    build_tables(root, ALL_STAGES)
+
+
+def follow(
+    root: Root,
+    scratch: Path,
+    environment: Mapping[str, str] | None = None,
+    update: Callable[[Root], object] = build_all,
+) -> Course:
+    """Edit a published root and update copies of it undisturbed: one by `update`, one by a measured `index`."""
     before = dict([read(root)])
     edit(root)
     calm, measured = copy(root.path, scratch / "calm"), copy(root.path, scratch / "measured")
-    run_index(calm)
+    update(calm)
     changes = measure_run(measured.path, environment)
     end, after = read(calm)
     assert end not in before and read(measured) == (end, after)
@@ -154,7 +164,7 @@ def test_killed_during_a_model_call(model_index: ModelIndex, tmp_path: Path, mon
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     count_calls = model_index.server.count
-    course = follow(Root(model_index.root.path), tmp_path, variables)
+    course = follow(Root(model_index.root.path), tmp_path, variables, run_index)
     n_undisturbed = count_calls() / 2  # it was indexed twice
     for number, moment in enumerate(draw_moments(course.changes, N_KILLS_BY_MODEL)):
         before = count_calls()
