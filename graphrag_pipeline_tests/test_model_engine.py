@@ -28,8 +28,8 @@ from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer
-from graphrag_pipeline_tests.support.command_line import Call, run
-from graphrag_pipeline_tests.support.dagster.killed_runs import working_apart
+from graphrag_pipeline_tests.support.command_line import Call
+from graphrag_pipeline_tests.support.dagster.killed_runs import index_at_once, working_apart
 from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, put
@@ -89,7 +89,7 @@ def call(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
 
 def test_every_stage_uses_the_model_and_a_second_run_makes_no_call(tmp_path: Path) -> None:
     with running_model_server() as server:
-        root = make_model_root(tmp_path / "root", server.base_url)
+        root = make_model_root(tmp_path / "root", server.base_url, 4)
         index(root)
         n_calls = server.count()
         assert {call.kind for call in server.calls} >= {"extraction", "gleaning", "summary", "report", "embedding"}
@@ -103,7 +103,7 @@ def test_every_stage_uses_the_model_and_a_second_run_makes_no_call(tmp_path: Pat
 
 def test_a_rebuild_from_the_cache_makes_no_call_and_gives_the_same_bytes(tmp_path: Path) -> None:
     with running_model_server() as server:
-        root = make_model_root(tmp_path / "root", server.base_url)
+        root = make_model_root(tmp_path / "root", server.base_url, 3)
         build(root)
         n_calls, before = server.count(), contract_bytes(root)
         for folder in ("tables", "heads", "snapshots"):
@@ -115,7 +115,7 @@ def test_a_rebuild_from_the_cache_makes_no_call_and_gives_the_same_bytes(tmp_pat
 
 def test_a_paid_summary_stays_when_short_descriptions_are_joined(tmp_path: Path) -> None:
     with running_model_server() as server:
-        root = make_model_root(tmp_path / "root", server.base_url, descriptions={"max_joined": 0})
+        root = make_model_root(tmp_path / "root", server.base_url, 3, descriptions={"max_joined": 0})
         build(root)
         paid = root.tables.read("descriptions")
         server.reset()
@@ -177,7 +177,7 @@ def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed
         return "Sorry, I cannot help." if "Ada Lovelace" in request.prompt and request.kind == "extraction" else None
 
     with running_model_server(script=refuse_some) as server:
-        root = make_model_root(tmp_path / "root", server.base_url, publishing={"tolerated_failures": 0})
+        root = make_model_root(tmp_path / "root", server.base_url, 4, publishing={"tolerated_failures": 0})
         put(root.path, "ada.txt", TEXT)
         with pytest.raises(PipelineError, match=r"over publishing\.max_failed_share = 0\.02"):
             index(root)
@@ -281,7 +281,7 @@ def test_buckets_of_different_prompts_stop_a_run_of_later_stages_before_its_firs
 
 def test_a_dry_run_counts_the_calls_of_extraction_exactly_and_sends_nothing(tmp_path: Path, call: Call) -> None:
     with running_model_server() as server:
-        root = make_model_root(tmp_path / "root", server.base_url, chat_model={"prompt_price": 1.0})
+        root = make_model_root(tmp_path / "root", server.base_url, 4, chat_model={"prompt_price": 1.0})
         shown = call("--root", root.path, "index", "--dry-run", "--json")
         assert shown.status == 0, shown.err
         estimates = {row["stage"]: row for row in json.loads(shown.out)["estimates"]}
@@ -317,7 +317,7 @@ def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp
         return '{"same": true, "reason": "One person."}' if "Entity A:" in request.prompt else None
 
     with running_model_server(script=judge) as server:
-        root = make_model_root(tmp_path / "root", server.base_url, n_articles=4)
+        root = make_model_root(tmp_path / "root", server.base_url, n_articles=3)
         build(root)
         n_entities = root.snapshots.open().n_rows("entities")
         settings = root.path / "settings.yaml"
@@ -424,7 +424,7 @@ def test_a_budget_is_not_overrun_by_long_replies_and_a_stopped_run_has_its_costs
 
 def test_claims_reach_the_published_covariates(tmp_path: Path) -> None:
     with running_model_server() as server:
-        root = make_model_root(tmp_path / "root", server.base_url, extraction={"has_claims": True})
+        root = make_model_root(tmp_path / "root", server.base_url, 2, extraction={"has_claims": True})
         build(root)
         assert server.count("claims")
         assert root.snapshots.open().n_rows("covariates")
@@ -432,16 +432,16 @@ def test_claims_reach_the_published_covariates(tmp_path: Path) -> None:
 
 def test_the_key_is_in_no_file_log_or_output(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     with running_model_server(api_key=KEY, faults={"500": 0.1}) as server:
-        root = make_model_root(tmp_path / "root", server.base_url)
-        result = run("--root", root.path, "index", changes={KEY_VARIABLE: KEY})
-        assert result.returncode == 0, result.stderr
+        root = make_model_root(tmp_path / "root", server.base_url, 3)
+        [result] = index_at_once(root.path, environment={KEY_VARIABLE: KEY})
+        assert result.status == 0, result.err
         monkeypatch.setenv(KEY_VARIABLE, KEY + "x")
         wrong = call("--root", root.path, "index")
         put(root.path, "ada.txt", TEXT)
         monkeypatch.setenv(KEY_VARIABLE, KEY + "-wrong")
         refused = call("--root", root.path, "index")
         assert refused.status == 1 and KEY_VARIABLE in refused.err
-    assert KEY not in "".join([result.stdout, result.stderr, wrong.out, wrong.err, refused.out, refused.err])
+    assert KEY not in "".join([result.out, result.err, wrong.out, wrong.err, refused.out, refused.err])
     files = [path for path in root.path.rglob("*") if path.is_file()]
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
