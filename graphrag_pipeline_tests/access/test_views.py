@@ -20,7 +20,7 @@ from graphrag_pipeline.serve.errors import NotFoundError
 from graphrag_pipeline.serve.served_roots import ServedRoots
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support.damage import flip_bit, index_files
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_once, make_root, put
 from graphrag_pipeline_tests.support.thoroughness import usually
 
 OPEN = ("level=open",)
@@ -44,11 +44,20 @@ def _write(root: Path, levels: dict[str, str]) -> None:
     (root / "input" / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
+def _open_root(path: Path) -> Root:
+    """A published root of one bucket in which all documents are open, built once in a run of tests."""
+
+    def build(folder: Path) -> None:
+        root = make_root(folder, {}, "storage: {n_buckets: 1}\n")
+        _write(root.path, dict.fromkeys(CAROL, "open"))
+        build_tables(root, tuple(ALL_STAGES))
+
+    return built_once(path, "a root of open documents", build)
+
+
 def test_a_document_that_is_not_permitted_any_more_leaves_no_trace_in_its_view(tmp_path):
     names = list(CAROL)
-    root = make_root(tmp_path / "all", {}, "storage: {n_buckets: 1}\n")
-    _write(root.path, dict.fromkeys(names, "open"))
-    build_tables(root, tuple(ALL_STAGES))
+    root = _open_root(tmp_path / "all")
     before = build_view("r", root, OPEN, ViewRules())
     assert before.n_documents == 3
     served = ServedRoots({"r": root.path}, find_view)
@@ -150,9 +159,7 @@ def test_the_same_filters_have_one_view(tmp_path):
 
 
 def test_a_filter_on_a_field_that_no_document_has_makes_no_view(tmp_path):
-    root = make_root(tmp_path, {}, "storage: {n_buckets: 1}\n")
-    _write(root.path, dict.fromkeys(CAROL, "open"))
-    build_tables(root, tuple(ALL_STAGES))
+    root = _open_root(tmp_path)
     with pytest.raises(PipelineError, match="no field 'levle'; did you mean 'level'"):
         build_view("r", root, ("levle!=secret",), ViewRules())
     assert not find_view(root.path, ("levle!=secret",)).exists()
@@ -181,9 +188,7 @@ def test_a_view_pays_a_model_only_if_permitted_and_for_no_document_again(model_i
 
 @pytest.mark.parametrize("is_lost", usually([False, True], True))
 def test_a_damaged_view_is_named_by_verify_and_healed_by_the_next_build(tmp_path, is_lost):
-    root = make_root(tmp_path, {}, "storage: {n_buckets: 1}\n")
-    _write(root.path, dict.fromkeys(CAROL, "open"))
-    build_tables(root, tuple(ALL_STAGES))
+    root = _open_root(tmp_path)
     made = build_view("r", root, OPEN, ViewRules())
     damaged = [
         path for path in index_files(made.place, ["snapshots/tables/entities"]) if is_lost or path.suffix == ".arrow"
