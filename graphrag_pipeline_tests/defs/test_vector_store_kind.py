@@ -20,6 +20,7 @@ from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline_tests.support.azure_search_server import KEY, AzureSearchServer
 from graphrag_pipeline_tests.support.memory_vectors import open_memory_store
 from graphrag_pipeline_tests.support.roots import CAROL, indexed_root
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 BUCKETS = "storage:\n  n_buckets: 2\n"
 IN_MEMORY = f"{BUCKETS}vector_store:\n  kind: memory\n  module: graphrag_pipeline_tests.memory_vectors\n"
@@ -79,7 +80,7 @@ def qdrant() -> str:
     return "{kind: qdrant, options: {url: ':memory:'}}"
 
 
-@pytest.mark.parametrize("kind", ["azure", "pgvector", "qdrant"])
+@pytest.mark.parametrize("kind", usually(["azure", "pgvector", "qdrant"], "pgvector"))
 def test_a_service_holds_the_vectors_and_answers_are_those_of_lancedb(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 import time
 from itertools import pairwise
 
@@ -183,14 +184,14 @@ def test_text_units_of_a_long_document_are_well_filled_and_overlap_by_whole_sent
 
 def test_an_edit_on_top_changes_few_text_units():
     n_changed = []
-    for seed in range(5):
+    for seed in range(repetitions(3, thorough=5)):
         text = _long_text(seed, 120_000)
         chance = random.Random(1_000 + seed)
         edited = " ".join(_sentence(chance) for _ in range(5)) + " " + text
         before, after = split_documents(_documents(text), DEFAULT), split_documents(_documents(edited), DEFAULT)
         assert 110 <= before.num_rows <= 150
         n_changed.append(len(set(after["id"].to_pylist()) - set(before["id"].to_pylist())))
-    assert sorted(n_changed)[2] <= 3, n_changed
+    assert statistics.median(n_changed) <= 3, n_changed
     assert max(n_changed) <= 10, n_changed
 
 
@@ -235,7 +236,7 @@ def test_a_single_long_line_takes_seconds(text):
 
 
 def test_a_line_of_megabytes_is_split_in_time_linear_in_its_length():
-    n_words = repetitions(350_000, thorough=1_400_000)
+    n_words = repetitions(150_000, thorough=1_400_000)
     chance = random.Random(0)
     words = ["".join(chance.choices("abcdefghij", k=6)) for _ in range(5_000)]
     text = " ".join(chance.choices(words, k=n_words))

@@ -17,7 +17,7 @@ from graphrag_pipeline.inputs import files as input_files
 from graphrag_pipeline.inputs.detected_files import DETECTED_FILE
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline_tests.support.roots import make_root, put
+from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
 
 FILES = {
     "one.md": "# One\n\nMarley was dead.",
@@ -100,7 +100,7 @@ def test_what_was_kept_by_other_settings_or_is_damaged_is_not_used(tmp_path, ope
 @pytest.mark.usefixtures("later")
 def test_a_file_that_cannot_be_read_is_tried_each_time_and_keeps_its_text(tmp_path, opened):
     root = make_root(tmp_path, FILES)
-    run_index(root)
+    build_tables(root, ("corpus_manifest", "documents"))
     (root.path / "input/two.txt").unlink()
     (root.path / "input/two.txt").symlink_to("missing.txt")
     for _ in range(2):

@@ -23,7 +23,15 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.input import InputSettings
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import (
+    CAROL,
+    build_tables,
+    built_root,
+    contract_bytes,
+    make_root,
+    put,
+    table_bytes,
+)
 
 PLAIN = InputSettings()
 B = 4
@@ -289,10 +297,9 @@ def local_and_remote(tmp_path_factory: pytest.TempPathFactory) -> tuple[Root, Ro
     folder = tmp_path_factory.mktemp("remote")
     url = f"memory://{uuid.uuid4().hex}/docs"
     _fill(url, {name: text.encode() for name, text in CAROL.items()})
-    local = make_root(folder / "local")
+    local = built_root(folder / "local", stages=ALL_STAGES)
     remote = make_root(folder / "remote", {}, f"storage:\n  n_buckets: 2\ninput:\n  folder: {url}\n")
-    for root in (local, remote):
-        build_tables(root, ALL_STAGES)
+    build_tables(remote, ALL_STAGES)
     return local, remote
 
 

@@ -24,6 +24,7 @@ from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 KEY = "sk-secret-4f1b9c7e2d8a6053"
 SHOW_MIX = {"429": 0.1, "500": 0.05, "drop": 0.05, "hang": 0.02, "garbage": 0.05, "truncated": 0.05, "fenced": 0.1,
@@ -229,7 +230,7 @@ def lines_until(run: subprocess.Popen[str], n: int) -> list[str]:
 
 def test_kill_9_in_the_middle_and_no_validated_reply_is_paid_twice(tmp_path: Path, slow_server: ModelServer) -> None:
     answered: set[str] = set()
-    for n in (5, 6, 7):
+    for n in (5, 6, 7)[: repetitions(2, thorough=3)]:
         run = start_run(slow_server, tmp_path)
         answered |= set(lines_until(run, n))
         run.kill()

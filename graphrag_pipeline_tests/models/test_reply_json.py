@@ -97,7 +97,7 @@ def test_a_schema_in_words_is_the_same_schema() -> None:
     assert describe_schema({"type": "json_object"}) == "Answer with one JSON object and nothing else."
 
 
-SIZE = repetitions(500_000, thorough=2_000_000)
+SIZE = repetitions(200_000, thorough=2_000_000)
 
 
 class Rated(BaseModel):

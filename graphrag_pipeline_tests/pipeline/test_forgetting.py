@@ -177,7 +177,7 @@ def make_folding_root(path: Path, server: ModelServer) -> Root:
     return make_model_root(
         path,
         server.base_url,
-        n_articles=6,
+        n_articles=3,
         extraction={"has_claims": True, "max_gleanings": 2},
         descriptions={"max_input_tokens": 100, "max_words": 10},
     )

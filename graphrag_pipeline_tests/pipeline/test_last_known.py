@@ -18,6 +18,7 @@ from graphrag_pipeline.inputs import files as input_files
 from graphrag_pipeline.inputs import reading_process
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.support.command_line import ONE_BUCKET
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root, contract_bytes, make_root, put
 from graphrag_pipeline_tests.support.thoroughness import usually
@@ -191,7 +192,7 @@ def test_if_all_files_need_the_missing_converter_nothing_is_lost(
 ) -> None:
     pages = {f"{name}.html": f"<p>{text}</p>" for name, text in CAROL.items()}
     root = make_root(tmp_path / "root", pages, ONE_BUCKET)
-    before = contract_bytes(root) if has_index and run_index(root) else {}
+    before = contract_bytes(root) if has_index and build_tables(root, ALL_STAGES) else {}
     take_converter_away()
     shutil.rmtree(root.path / "cache", ignore_errors=True)
     if has_index:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline_tests.support.paths import TEST_DATA
-from graphrag_pipeline_tests.support.roots import indexed_root
+from graphrag_pipeline_tests.support.roots import built_root
 
 NAMES = ("chinese_novel.txt", "chinese_sect.txt", "chinese_minutes.txt", "chinese_tea.txt")
 
@@ -18,7 +19,7 @@ NAMES = ("chinese_novel.txt", "chinese_sect.txt", "chinese_minutes.txt", "chines
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphIndex]:
     pytest.importorskip("jieba")
     texts = {name: (TEST_DATA / "extraction" / name).read_text(encoding="utf-8") for name in NAMES}
-    root = indexed_root(tmp_path_factory.mktemp("chinese"), texts)
+    root = built_root(tmp_path_factory.mktemp("chinese"), texts, stages=ALL_STAGES)
     with GraphIndex.open(root.path) as opened:
         yield opened
 

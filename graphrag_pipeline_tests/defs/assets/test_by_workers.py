@@ -14,7 +14,7 @@ from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.workers import WorkerPool
 from graphrag_pipeline_tests.support.roots import build_tables, built_root, make_root, put, table_bytes
 
@@ -36,15 +36,20 @@ def _lose_tables(root: Root, stage: str) -> None:
 
 def test_two_workers_make_the_bytes_of_one(tmp_path: Path, always: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    alone = built_root(tmp_path / "alone", stages=ALL_STAGES)
+    session, lost = IndexSession(workers=WorkerPool(1)), built_root(tmp_path / "lost", stages=ALL_STAGES)
+    _lose_tables(lost, "extracted_graph")
+    start_buckets(lost, EXTRACTION, ["000", "001"], session, is_stale_only=True)
+    assert not session.started_buckets and not compute_in_parts(
+        StageRun(lost, STAGES["community_reports"], WHOLE, session=session)
+    )
     made: list[str] = []
     take = by_workers._take
     monkeypatch.setattr(by_workers, "_take", lambda run, parts: made.append(run.stage.name) or take(run, parts))
-    alone, together = make_root(tmp_path / "alone"), make_root(tmp_path / "together")
-    first = run_index(alone, workers=WorkerPool(1))
-    assert not made
-    second = run_index(together, workers=WorkerPool(2))
+    together = make_root(tmp_path / "together")
+    run_index(together, workers=WorkerPool(2))
     assert set(made) == {*by_workers.COMPUTED_BY, *by_workers.IN_PARTS}
-    assert table_bytes(alone) == table_bytes(together) and first.snapshot == second.snapshot
+    assert table_bytes(alone) == table_bytes(together) and alone.snapshots.current() == together.snapshots.current()
 
 
 def test_a_worker_that_died_costs_only_time(tmp_path: Path, always: None) -> None:

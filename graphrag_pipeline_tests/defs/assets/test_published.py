@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -16,7 +17,7 @@ from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.snapshot_store import roll_back
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
-from graphrag_pipeline_tests.support.roots import put
+from graphrag_pipeline_tests.support.roots import built_once, indexed_root, put
 
 SNAPSHOT = dg.AssetKey("index_snapshot")
 FRESH_WITHIN = "storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 12}\n"
@@ -54,13 +55,25 @@ def root(indexed_root: Root) -> Root:
     return Root(indexed_root.path)
 
 
-def test_a_publication_lists_its_documents_and_the_changed_ones(root: Root) -> None:
-    before = root.snapshots.current()
-    put(root.path, "one.txt", "They say that Scrooge slept, and Marley with him.")
-    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
-    (root.path / "input" / "two.txt").unlink()
-    run_index(root)
-    metadata = shown(materializations(root)[0])
+@pytest.fixture
+def updated(tmp_path: Path) -> Root:
+    """A root that was indexed through Dagster, and again after a document was edited, added and removed."""
+
+    def build(folder: Path) -> None:
+        indexed_root(folder)
+        (folder / "settings.yaml").write_text(FRESH_WITHIN)
+        put(folder, "one.txt", "They say that Scrooge slept, and Marley with him.")
+        put(folder, "four.txt", "They say that Scrooge saw the fog.")
+        (folder / "input" / "two.txt").unlink()
+        run_index(Root(folder))
+
+    return built_once(tmp_path / "updated", "updated through Dagster", build)
+
+
+def test_a_publication_lists_its_documents_and_the_changed_ones(updated: Root) -> None:
+    root = updated
+    now, first = materializations(root)
+    metadata, before = shown(now), shown(first)["snapshot"]
     assert (metadata["snapshot"], metadata["published before"], metadata["documents"]) == (
         root.snapshots.current(),
         before,
@@ -80,9 +93,8 @@ def test_a_publication_lists_its_documents_and_the_changed_ones(root: Root) -> N
     assert any(line.startswith("- entity ") for line in lines)
 
 
-def test_a_confirmation_keeps_what_the_publication_showed_and_the_results_of_its_checks(root: Root) -> None:
-    put(root.path, "one.txt", "They say that Scrooge slept, and Marley with him.")
-    run_index(root)
+def test_a_confirmation_keeps_what_the_publication_showed_and_the_results_of_its_checks(updated: Root) -> None:
+    root = updated
     before = check_results(root)
     assert {"up_to_date", "placeholders"} <= before.keys() and all(is_current for *_, is_current in before.values())
     run_index(root)
@@ -155,12 +167,10 @@ FACTS = {
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
-def test_a_run_that_finds_the_snapshot_published_shows_what_its_publication_showed(root: Root) -> None:
-    first = shown(materializations(root)[0])
+def test_a_run_that_finds_the_snapshot_published_shows_what_its_publication_showed(updated: Root) -> None:
+    root = updated
+    published, first = map(shown, materializations(root))
     assert first.keys() >= FACTS and first["difference to the snapshot before"] == "nothing was published before"
-    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
-    run_index(root)
-    published = shown(materializations(root)[0])
     assert published.keys() >= FACTS | {"published before"} and "graphrag-pipeline" in published["published by"]
     with open_instance(root) as instance:
         job = build_definitions(root).resolve_job_def("graph_and_later")
@@ -172,21 +182,17 @@ def test_a_run_that_finds_the_snapshot_published_shows_what_its_publication_show
         assert {name for name in published if event[name] != published[name]} <= {"seconds to make it"}
 
 
-def test_a_job_is_named_as_the_publisher(root: Root) -> None:
+def test_a_sensor_is_named_as_the_publisher(root: Root) -> None:
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")
     with open_instance(root) as instance:
-        definitions = build_definitions(root)
-        for name, tags in (("reindex_stale", {}), ("reindex_stale", {"dagster/sensor_name": "input_folder_sensor"})):
-            job = definitions.resolve_job_def(name)
-            assert job.execute_in_process(instance=instance, run_config=QUIET, tags=tags).success
-            put(root.path, "five.txt", "They say that Marley saw the fog.")
-    names = [shown(event)["published by"] for event in materializations(root)[:2]]
-    assert names == ["sensor input_folder_sensor", "job reindex_stale"]
+        job = build_definitions(root).resolve_job_def("reindex_stale")
+        tags = {"dagster/sensor_name": "input_folder_sensor"}
+        assert job.execute_in_process(instance=instance, run_config=QUIET, tags=tags).success
+    assert shown(materializations(root)[0])["published by"] == "sensor input_folder_sensor"
 
 
-def test_without_dagsters_records_a_rollback_shows_the_difference_to_the_checked_snapshot_before(root: Root) -> None:
-    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
-    run_index(root)
+def test_without_dagsters_records_a_rollback_shows_the_difference_to_the_checked_snapshot_before(updated: Root) -> None:
+    root = updated
     shutil.rmtree(root.path / "dagster")
     run_index(root)
     assert "- document added: four.txt" in shown(materializations(root)[0])["difference to the snapshot before"]

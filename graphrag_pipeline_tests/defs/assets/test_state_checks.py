@@ -32,9 +32,13 @@ CHANGED = "storage: {n_buckets: 2}\nreports: {max_input_tokens: 4000}\n"
 
 def last(root: Root, stage: str, check: str) -> Any:
     """Return the last evaluation of a check that Dagster has."""
-    key = dg.AssetCheckKey(dg.AssetKey(stage), check)
     with open_instance(root) as instance:
-        records = instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
+        return last_of(instance, stage, check)
+
+
+def last_of(instance: dg.DagsterInstance, stage: str, check: str) -> Any:
+    key = dg.AssetCheckKey(dg.AssetKey(stage), check)
+    records = instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
     return records[0].event.dagster_event.asset_check_evaluation_data if records and records[0].event else None
 
 
@@ -46,7 +50,8 @@ def run_job(root: Root, name: str) -> dg.ExecuteInProcessResult:
 
 def warned(root: Root) -> set[tuple[str, str]]:
     """Return (stage, check) of every check whose last evaluation warns."""
-    found = {(stage, check): last(root, stage, check) for stage, check, _ in list_checks()}
+    with open_instance(root) as instance:
+        found = {(stage, check): last_of(instance, stage, check) for stage, check, _ in list_checks()}
     assert all(found.values()), "an index run reports every check"
     assert all(evaluation.metadata for evaluation in found.values())
     return {name for name, evaluation in found.items() if not evaluation.passed}
@@ -55,11 +60,13 @@ def warned(root: Root) -> set[tuple[str, str]]:
 def test_each_check_names_the_materialization_that_it_is_about(indexed_root: Root) -> None:
     checks = list_checks()
     assert checks
-    for stage, check, _ in checks:
-        with open_instance(indexed_root) as instance:
+    with open_instance(indexed_root) as instance:
+        for stage, check, _ in checks:
             made = instance.fetch_materializations(dg.AssetKey(stage), limit=1).records[0]
-        target = last(indexed_root, stage, check).target_materialization_data
-        assert target.storage_id == made.storage_id, "else Dagster shows a check of the same second as not evaluated"
+            target = last_of(instance, stage, check).target_materialization_data
+            assert target.storage_id == made.storage_id, (
+                "else Dagster shows a check of the same second as not evaluated"
+            )
 
 
 @pytest.mark.parametrize("job", usually(["stale_report", "observe_sources"], "stale_report"))

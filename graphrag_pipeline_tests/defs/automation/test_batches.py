@@ -46,7 +46,7 @@ def test_runs_send_batches_and_the_sensor_goes_on_until_the_index_is_published(
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.setattr(batching, "QUIET_S", 0.1)
     with running_model_server() as server:
-        root, api = make_model_root(tmp_path / "root", server.base_url, 2), server.batch_api
+        root, api = make_model_root(tmp_path / "root", server.base_url, 2, storage={"n_buckets": 1}), server.batch_api
         definitions = build_definitions(root).get_repository_def()
         with open_instance(root) as instance:
             assert "no run of index_in_batches waits" in str(look(definitions, instance))

@@ -24,7 +24,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.storage.snapshot_store import roll_back
-from graphrag_pipeline_tests.support.roots import CAROL, indexed_root, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, indexed_root, make_root, put, table_bytes
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -106,19 +106,6 @@ def test_without_the_dagster_home_nothing_runs_again_and_events_are_reported(roo
         assert snapshot is not None
 
 
-def test_an_edit_publishes_a_new_snapshot_and_keeps_the_numbers(root: Root) -> None:
-    before = root.snapshots.open()
-    put(root.path, "one.txt", CAROL["one.txt"] + " They say that Scrooge pitied Belle.")
-    report = run_index(root)
-    assert {partition for _, partition in report.ran} == {"all", *{p for _, p in report.ran if p != "all"}}
-    after = root.snapshots.open()
-    assert after.id != before.id
-    numbers = dict(zip(before.table("entities")["id"].to_pylist(), range(10**6), strict=False))
-    for row in after.table("entities").to_pylist():
-        assert numbers.get(row["id"], row["human_readable_id"]) == row["human_readable_id"]
-    assert before.table("documents").num_rows == 3, "the old snapshot is still readable"
-
-
 def test_a_recluster_runs_fresh_communities_and_stops_where_they_come_out_equal(root: Root) -> None:
     report = run_index(root, is_reclustering=True)
     assert report.ran == [("communities", "all"), ("community_reports", "all")]
@@ -129,7 +116,7 @@ def test_a_recluster_runs_fresh_communities_and_stops_where_they_come_out_equal(
 def test_work_stops_where_content_comes_out_equal(root: Root) -> None:
     # A record's metadata is in its document only.
     put(root.path, "rows.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge slept.", "year": 1}')
-    run_index(root)
+    build_tables(root, ALL_STAGES)
     put(root.path, "rows.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge slept.", "year": 2}')
     report = run_index(root)
     assert {stage for stage, _ in report.ran} == {
@@ -143,52 +130,23 @@ def test_work_stops_where_content_comes_out_equal(root: Root) -> None:
     assert {"graph", "communities", "community_reports"} <= {stage for stage, _ in report.reused}
 
 
-def test_a_bad_document_is_listed_and_stops_no_other(root: Root) -> None:
-    (root.path / "input" / "broken.json").write_text("{")
-    (root.path / "input" / "empty.txt").write_text("")
-    report = run_index(root)
-    assert report.n_documents == 3
-    assert {path for path, _ in report.problems} == {"broken.json", "empty.txt"}
-
-
-def test_a_deleted_document_leaves_no_trace_in_the_snapshot(root: Root) -> None:
-    (root.path / "input" / "three.md").unlink()
-    run_index(root)
-    snapshot = root.snapshots.open()
-    assert snapshot.n_rows("documents") == 2
-    for table in snapshot.manifest.tables:
-        assert "ezziwig" not in str(snapshot.table(table).to_pylist()).lower(), table
-
-
 def test_an_empty_folder_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="no readable documents; put txt"):
         indexed_root(tmp_path, {})
 
 
-def test_the_assets_in_the_ui_make_the_same_index(root: Root, tmp_path: Path) -> None:
+def test_the_assets_in_the_ui_name_a_missing_bucket_and_make_the_same_index(root: Root, tmp_path: Path) -> None:
     other = make_root(tmp_path / "other")
     definitions = build_definitions(other)
+    buckets, corpus = definitions.resolve_job_def("index_bucket"), definitions.resolve_job_def("graph_and_later")
     with open_instance(other) as instance:
-        for bucket in ("001", "000"):
-            job = definitions.resolve_job_def("index_bucket")
-            assert job.execute_in_process(instance=instance, partition_key=bucket, run_config=QUIET).success
-        assert (
-            definitions.resolve_job_def("graph_and_later")
-            .execute_in_process(instance=instance, run_config=QUIET)
-            .success
-        )
+        assert buckets.execute_in_process(instance=instance, partition_key="001", run_config=QUIET).success
+        with pytest.raises(PipelineError, match="`text_units`, partition 000, is not materialized"):
+            corpus.execute_in_process(instance=instance, run_config=QUIET)
+        assert buckets.execute_in_process(instance=instance, partition_key="000", run_config=QUIET).success
+        assert corpus.execute_in_process(instance=instance, run_config=QUIET).success
     assert table_bytes(other) == table_bytes(root)
     assert other.snapshots.current() == root.snapshots.current()
-
-
-def test_the_graph_names_the_missing_bucket(tmp_path: Path) -> None:
-    root = make_root(tmp_path)
-    definitions = build_definitions(root)
-    with open_instance(root) as instance:
-        buckets, corpus = definitions.resolve_job_def("index_bucket"), definitions.resolve_job_def("graph_and_later")
-        assert buckets.execute_in_process(instance=instance, partition_key="000", run_config=QUIET).success
-        with pytest.raises(PipelineError, match="`text_units`, partition 001, is not materialized"):
-            corpus.execute_in_process(instance=instance, run_config=QUIET)
 
 
 def test_definitions_loaded_before_a_change_ask_for_a_reload(root: Root) -> None:
@@ -225,19 +183,35 @@ def test_while_a_snapshot_is_pinned_an_asset_job_succeeds_and_its_candidate_wait
     assert not find_stale(root, detect_input(root))
 
 
-def test_a_failing_check_leaves_the_published_snapshot(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_check_leaves_the_published_snapshot_and_the_next_run_publishes_every_change(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from graphrag_pipeline.publishing import checks
 
-    published = root.snapshots.current()
+    before = root.snapshots.open()
     monkeypatch.setitem(checks.CHECKS, "references", lambda snapshot: ["a dangling reference"])
+    put(root.path, "one.txt", CAROL["one.txt"] + " They say that Scrooge pitied Belle.")
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")
+    put(root.path, "five.txt", "They say that Scrooge saw the bells.")
+    (root.path / "input" / "three.md").unlink()
+    (root.path / "input" / "broken.json").write_text("{")
+    (root.path / "input" / "empty.txt").write_text("")
     with pytest.raises(PipelineError):
         run_index(root)
-    assert root.snapshots.current() == published
+    assert root.snapshots.current() == before.id
     monkeypatch.undo()
-    run_index(root)
-    assert root.snapshots.current() != published
-    assert root.snapshots.open().n_rows("documents") == 4
+    report = run_index(root)
+    assert {partition for _, partition in report.ran} == {"all", *{p for _, p in report.ran if p != "all"}}
+    assert report.n_documents == 4, "bad documents are listed and stop no other"
+    assert {path for path, _ in report.problems} == {"broken.json", "empty.txt"}
+    after = root.snapshots.open()
+    assert after.id != before.id and after.n_rows("documents") == 4
+    numbers = dict(zip(before.table("entities")["id"].to_pylist(), range(10**6), strict=False))
+    for row in after.table("entities").to_pylist():
+        assert numbers.get(row["id"], row["human_readable_id"]) == row["human_readable_id"]
+    for table in after.manifest.tables:
+        assert "ezziwig" not in str(after.table(table).to_pylist()).lower(), table
+    assert before.table("documents").num_rows == 3, "the old snapshot is still readable"
 
 
 @pytest.mark.thorough

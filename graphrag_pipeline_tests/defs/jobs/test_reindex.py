@@ -96,6 +96,10 @@ def test_reindex_stale_runs_exactly_the_stale_stages(indexed_root: Root) -> None
     assert shown["run that published the snapshot"] in {run.run_id for run in started}
     assert shown["asset of the snapshot"] == dg.AssetKey("index_snapshot")
     assert not stale(indexed_root)
+    with open_instance(indexed_root) as instance:
+        published = instance.get_latest_materialization_event(dg.AssetKey("index_snapshot"))
+    assert published and published.asset_materialization
+    assert published.asset_materialization.metadata["published by"].value == "job reindex_stale"
     assert {run.tags[ONLY_STALE_TAG] for run in started} == {"true"}
     named = {run.tags.get("dagster/partition"): run.tags.get(CHANGED_TAG) for run in started}
     assert named.pop(None) == "four.txt" and set(named.values()) == {None}, "Dagster names the bucket"
@@ -178,6 +182,7 @@ def test_reindex_stale_has_a_step_for_each_stage_and_resumes_at_the_one_that_fai
     assert outputs["communities"] == outputs["community_reports"] == 1 and not stale(indexed_root)
 
 
+@pytest.mark.thorough
 def test_a_failed_run_resumes_at_its_failure(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ROOT_VARIABLE, str(indexed_root.path))
     job = dg.reconstructable(job_of_this_root)

@@ -26,6 +26,8 @@ from graphrag_pipeline_tests.support.machines import machine
 from graphrag_pipeline_tests.support.roots import put
 
 LATER_S = 60.0
+CHANGED = "storage: {n_buckets: 2}\nreports: {max_input_tokens: 5000}\n"
+"""Settings that make the reports and the stages after them stale."""
 STARTED, CANCELING = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
 
 KILLED = """
@@ -96,7 +98,7 @@ def test_a_killed_run_and_the_runs_it_started_fail_at_the_next_tick(
 
 
 def test_a_successful_run_is_never_taken_for_dead(indexed_root: Root) -> None:
-    put(indexed_root.path, "four.txt", "They say that Scrooge saw the fog.")
+    (indexed_root.path / "settings.yaml").write_text(CHANGED)
     assert launch(indexed_root, "well") == 0
     with open_instance(indexed_root) as instance:
         assert end_dead_runs(instance, indexed_root, time.time() + LATER_S) == []
@@ -170,12 +172,12 @@ def test_a_restarted_container_sees_the_runs_of_the_one_before(indexed_root: Roo
 
 def test_the_command_line_ends_dead_runs_too(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_runs, "_SETTLES_S", -1.0)
-    put(indexed_root.path, "four.txt", "They say that Scrooge saw the fog.")
+    (indexed_root.path / "settings.yaml").write_text(CHANGED)
     with open_instance(indexed_root) as instance:
         dead = start(indexed_root, instance, STARTED, here())
         with working(indexed_root, dead):
             pass
-        run_index(indexed_root)
+        assert run_index(Root(indexed_root.path)).ran
         assert status_of(instance, dead) == dg.DagsterRunStatus.FAILURE
         late = start(indexed_root, instance, STARTED, here())
         with working(indexed_root, late):

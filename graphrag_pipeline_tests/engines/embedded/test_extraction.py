@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.engines.embedded.extraction import extract_graph
@@ -14,6 +14,7 @@ from graphrag_pipeline.settings.settings import ExtractionSettings, GraphSetting
 from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 from graphrag_pipeline_tests.support.corpora import news_paragraphs
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX, REPOSITORY
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 ROOT = REPOSITORY
 REFERENCE = MICROSOFT_INDEX / "entities.parquet"
@@ -189,6 +190,7 @@ _WORD = st.sampled_from(
 _TEXT = st.one_of(st.lists(_WORD, max_size=30).map(" ".join), st.text(max_size=60))
 
 
+@settings(max_examples=repetitions(12, thorough=100))
 @given(st.lists(_TEXT, min_size=1, max_size=4))
 def test_a_documents_mentions_do_not_depend_on_others_or_on_order(texts: list[str]) -> None:
     documents, units = make_documents(*texts), make_units(*texts, size=40, step=30)

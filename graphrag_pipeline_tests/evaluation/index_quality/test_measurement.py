@@ -35,7 +35,7 @@ from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_
 from graphrag_pipeline_tests.support.command_line import Outcome
 from graphrag_pipeline_tests.support.corpora.small_index import contract_tables
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, indexed_root, make_root
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root, make_root
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
 __all__ = ["_indexed_twice", "root"]
@@ -105,7 +105,7 @@ def test_averaged_vectors_that_differ_from_those_of_whole_texts_warn(tmp_path: P
     long = {name: f"{text} " * 20 for name, text in CAROL.items()}
     with running_model_server(dimensions=16) as server:
         model = f"{{model: test-embedding, base_url: '{server.base_url}', batch_max_tokens: 300}}"
-        root = indexed_root(tmp_path, long, settings + model)
+        root = built_root(tmp_path, long, settings + model, stages=ALL_STAGES)
         server.reset()
         found = check_in_dagster(root)["averaged_cosine"]
         averaged = read_embedding_figures(root)["averaged_vectors"]

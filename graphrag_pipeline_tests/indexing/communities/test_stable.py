@@ -7,7 +7,7 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.identity import entity_id
@@ -24,6 +24,7 @@ from graphrag_pipeline_tests.support.corpora.random_graphs import (
     ring,
 )
 from graphrag_pipeline_tests.support.corpora.stage_graph import StageGraph, make_graph, shuffled
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 
 def publish(graph: StageGraph, communities: pa.Table) -> PublishedGraph:
@@ -58,6 +59,7 @@ def without(communities: pa.Table, others: pa.Table) -> list[dict]:
     return [row for row in communities.to_pylist() if row["id"] not in ids_of(others)]
 
 
+@settings(max_examples=repetitions(15, thorough=100))
 @given(graphs, graphs)
 def test_any_published_communities_give_a_hierarchy_of_connected_sets(before, graph):
     communities = go_on(graph, before)
@@ -67,6 +69,7 @@ def test_any_published_communities_give_a_hierarchy_of_connected_sets(before, gr
     assert all(nx.is_connected(network.subgraph(members)) for members in communities["entity_ids"].to_pylist())
 
 
+@settings(max_examples=repetitions(15, thorough=100))
 @given(graphs, graphs)
 def test_clustering_again_from_the_result_changes_nothing(before, graph):
     communities = go_on(graph, before)
@@ -74,6 +77,7 @@ def test_clustering_again_from_the_result_changes_nothing(before, graph):
     assert again.equals(communities)
 
 
+@settings(max_examples=repetitions(15, thorough=100))
 @given(graphs)
 def test_after_an_empty_graph_or_another_one_it_is_a_cold_run(graph):
     strangers = make_graph(ring("STRANGER", 3))
@@ -81,6 +85,7 @@ def test_after_an_empty_graph_or_another_one_it_is_a_cold_run(graph):
     assert go_on(graph, strangers).equals(detect(graph))
 
 
+@settings(max_examples=repetitions(15, thorough=100))
 @given(graphs, graphs, st.integers(0, 99))
 def test_row_order_of_neither_graph_matters(before, graph, seed):
     mixed = [
@@ -93,12 +98,14 @@ def test_row_order_of_neither_graph_matters(before, graph, seed):
     )
 
 
+@settings(max_examples=repetitions(15, thorough=100))
 @given(graphs, graphs)
 def test_it_is_nearly_as_modular_as_a_cold_run(before, graph):
     best = modularity(graph, detect(graph))
     assert modularity(graph, go_on(graph, before)) >= best - (1 - LEAST_SHARE) * abs(best) - 1e-12
 
 
+@settings(max_examples=repetitions(15, thorough=100))
 @given(graphs, graphs)
 def test_a_component_without_a_change_keeps_its_communities_unless_all_are_new(before, graph):
     edges = ring("Z", 6)

@@ -37,6 +37,7 @@ from graphrag_pipeline.tables import (
     TEXT_UNITS,
 )
 from graphrag_pipeline_tests.support.corpora.mention_generator import write_mentions
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 
 def claim(unit: str, position: int = 0, **changed: Any) -> dict[str, Any]:
@@ -337,7 +338,7 @@ def test_a_pair_outside_the_overlap_counts_in_both_text_units() -> None:
     assert pair["weight"] == 2.0
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=repetitions(5, thorough=15), deadline=None)
 @given(st.integers(20, 60), st.integers(0, 11), st.lists(st.integers(0, 4), min_size=2, max_size=30))
 def test_counts_do_not_depend_on_the_overlap(size: int, overlap: int, kinds: list[int]) -> None:
     people = ["TASK-11", "TASK-22", "TASK-33"]
@@ -527,7 +528,7 @@ _ENTITIES = st.lists(st.tuples(_UNIT, _NAME, _KIND, _TEXT), max_size=12)
 _RELATIONSHIPS = st.lists(st.tuples(_UNIT, _NAME, _NAME, _TEXT, _STRENGTH), max_size=12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=repetitions(6, thorough=15), deadline=None)
 @given(_ENTITIES, _RELATIONSHIPS, st.randoms(use_true_random=False))
 def test_order_of_rows_does_not_matter(entity_rows: list, relationship_rows: list, random: Random) -> None:
     first = merge_graph(entities(*entity_rows), relationships(*relationship_rows), CLAIM_MENTIONS.empty(), SETTINGS)
@@ -538,7 +539,7 @@ def test_order_of_rows_does_not_matter(entity_rows: list, relationship_rows: lis
         assert table == second[name]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=repetitions(6, thorough=15), deadline=None)
 @given(_ENTITIES, _RELATIONSHIPS)
 def test_references_hold_and_rows_are_in_file_order(entity_rows: list, relationship_rows: list) -> None:
     merged = merge_graph(entities(*entity_rows), relationships(*relationship_rows), CLAIM_MENTIONS.empty(), SETTINGS)
@@ -553,7 +554,7 @@ def test_references_hold_and_rows_are_in_file_order(entity_rows: list, relations
     assert titles >= set(merged["entity_merges"]["title"].to_pylist())
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=repetitions(4, thorough=10), deadline=None)
 @given(_ENTITIES, _RELATIONSHIPS)
 def test_a_document_that_came_and_went_leaves_no_trace(entity_rows: list, relationship_rows: list) -> None:
     kept = [entities(*entity_rows), relationships(*relationship_rows)]
@@ -586,20 +587,20 @@ def test_files_threads_and_order_of_many_rows_do_not_matter(tmp_path: Path) -> N
 
 
 def test_a_merge_by_ranges_in_files_equals_one_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_mentions(tmp_path, n_entity=500, n_relationship=1_500, n_names=80, seed=5)
+    write_mentions(tmp_path, n_entity=150, n_relationship=500, n_names=30, seed=5)
     mentions = [pq.read_table(tmp_path / name) for name in ("entity_mentions", "relationship_mentions")]
     in_memory = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS)
     monkeypatch.setattr(graph, "MAX_ROWS_IN_MEMORY", 0)
-    for range_rows in (10_000, 400, 7):
+    for range_rows in (10_000, 150, 7):
         monkeypatch.setattr(graph, "RANGE_ROWS", range_rows)
         folder = tmp_path / "it's [a] folder"
         by_ranges = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS, n_threads=3, folder=folder)
         assert by_ranges == in_memory
         assert not list(folder.iterdir())
-    assert in_memory["relationships"].num_rows > 500
+    assert in_memory["relationships"].num_rows > 150
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=repetitions(4, thorough=10), deadline=None)
 @given(_ENTITIES, _RELATIONSHIPS, st.integers(1, 9))
 def test_the_number_of_ranges_does_not_matter(entity_rows: list, relationship_rows: list, range_rows: int) -> None:
     claims = CLAIM_MENTIONS.from_rows(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +39,18 @@ def recorded() -> Any:
     return parity.read_recording(parity_local.RECORDING)
 
 
+@pytest.fixture(scope="module")
+def ours(carol: GraphIndex, recorded: Any) -> Callable[[str], Any]:
+    """Return the contexts of all questions with one limit."""
+    return functools.cache(functools.partial(parity_local.run_ours, carol, recorded["matched"]))
+
+
 @pytest.mark.parametrize("limit", parity_local.LIMITS)
 def test_contexts_of_100_questions_are_those_of_microsoft_graphrag(
-    carol: GraphIndex, recorded: Any, limit: str
+    ours: Callable[[str], Any], recorded: Any, limit: str
 ) -> None:
     assert len(recorded["questions"]) == parity.N_QUESTIONS
-    contexts = parity_local.run_ours(carol, recorded["matched"], limit)
+    contexts = ours(limit)
     theirs = recorded["runs"][f"exported {limit}"]
     compared = parity_local.compare_contexts(recorded["questions"], contexts, theirs, limit)
     assert [c.n_equal for c in compared] == [parity.N_QUESTIONS] * len(parity_local.PARTS), (
@@ -76,9 +84,9 @@ def test_the_recorded_questions_are_those_of_the_bench(carol: GraphIndex, record
 
 
 def test_two_repairs_of_the_import_are_the_only_differences_on_the_tables_of_the_source(
-    carol: GraphIndex, recorded: Any
+    ours: Callable[[str], Any], recorded: Any
 ) -> None:
-    contexts = parity_local.run_ours(carol, recorded["matched"], "usual")
+    contexts = ours("usual")
     compared = parity_local.compare_source(recorded["questions"], contexts, recorded["runs"])
     assert not parity.describe_unexplained(compared), RECORD_AGAIN
     equal = {comparison.what.removeprefix("local, "): comparison.n_equal for comparison in compared}

@@ -21,8 +21,9 @@ from graphrag_pipeline_tests.bench.parity_global import (
     make_cases,
     run_ours,
 )
+from graphrag_pipeline_tests.support.thoroughness import IS_THOROUGH
 
-PLACES = (5, 7, 8, 9, 10, 12, 20, 24, 33, 48, 57, 63)
+PLACES = (5, 7, 8, 9, 10, 12, 24, 63, *((20, 33, 48, 57) if IS_THOROUGH else ()))
 """Dynamic and static, all relevant and none, nothing relevant above a level, exact budgets, all kinds of odd scores."""
 Searched = tuple[list[Any], list[dict[str, Any]], dict[str, list[Any]]]
 
@@ -69,4 +70,4 @@ def test_the_cases_tell_something_apart(searched: Searched) -> None:
     assert len({len(found["kept"]) for found in ours}) > 4 and any(not found["kept"] for found in ours)
     assert any(len(found["batches"]) > 5 for found in ours) and {case.odd_scores for case in cases} == {"", *REASONS}
     assert all(bool(found[REDUCED]) == bool(found["batches"]) for found in ours)
-    assert points_of_plain_scores(searched).n == 7
+    assert points_of_plain_scores(searched).n == sum(not case.odd_scores for case in cases) >= 5

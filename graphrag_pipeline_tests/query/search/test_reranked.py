@@ -21,6 +21,7 @@ from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedReq
 from graphrag_pipeline_tests.support.corpora.small_index import contract_tables, freeze
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 from graphrag_pipeline_tests.support.paths import REPOSITORY
+from graphrag_pipeline_tests.support.thoroughness import sums
 
 QUESTION = "Who is Ebenezer Scrooge's clerk?"
 EMBEDDED = {"engine": "embedded"}
@@ -77,8 +78,7 @@ def test_a_reranker_may_choose_among_more_than_top_k(open_index: Any) -> None:
     assert {unit.id for unit in reranked.context.text_units} != {unit.id for unit in plain.context.text_units}
 
 
-@pytest.mark.parametrize("method", ["basic", "local"])
-@pytest.mark.parametrize("fault", ["500", "401", "400"])
+@pytest.mark.parametrize(("fault", "method"), sums(["500", "401", "400"], ["basic", "local"]))
 def test_a_failure_leaves_the_order_as_it_was_and_is_told(open_index: Any, method: str, fault: str) -> None:
     with running_model_server([("rerank", Fault(fault))]) as server:
         index = open_index(server)

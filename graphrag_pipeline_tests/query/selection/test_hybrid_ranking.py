@@ -121,9 +121,9 @@ def test_a_further_text_unit_that_matches_clearly_better_keeps_its_place() -> No
 
 
 def test_a_longer_list_begins_with_the_shorter_one(tmp_path) -> None:
-    articles = write_articles_apart(2 * N_BY_VECTOR)
-    with open_built(tmp_path / "root", {f"{i}.txt": one["text"][:800] for i, one in enumerate(articles)}) as index:
-        for asked in ask_for_documents(articles, 20, 1):
+    articles = write_articles_apart(N_BY_VECTOR + 10)
+    with open_built(tmp_path / "root", {f"{i}.txt": one["text"][:400] for i, one in enumerate(articles)}) as index:
+        for asked in ask_for_documents(articles, 10, 1):
             longest = rank_text_units(index, asked.question, 4 * N_BY_VECTOR)
             assert longest
             assert [score for _, score in longest] == sorted((score for _, score in longest), reverse=True)

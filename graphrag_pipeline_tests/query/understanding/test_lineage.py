@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline_tests.support.roots import indexed_root, open_built
+from graphrag_pipeline_tests.support.roots import built_root, open_built
 
 
 def model(name: str, *parents: str) -> dict[str, object]:
@@ -85,7 +86,7 @@ input:
 
 @pytest.fixture(scope="module")
 def mapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphIndex]:
-    with GraphIndex.of_root(indexed_root(tmp_path_factory.mktemp("mapped"), MAPPED, TABLES)) as opened:
+    with GraphIndex.of_root(built_root(tmp_path_factory.mktemp("mapped"), MAPPED, TABLES, ALL_STAGES)) as opened:
         yield opened
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from graphrag_pipeline.cli import app
 from graphrag_pipeline.engines.model.tuning.sampling import Corpus
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.index_reports import report_ledger
@@ -20,7 +21,7 @@ from graphrag_pipeline.settings.file import set_options
 from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
-from graphrag_pipeline_tests.support.models.model_roots import ModelIndex, make_model_root
+from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables
 from graphrag_pipeline_tests.support.tuned_sets import EMPTY_SET
 
@@ -49,10 +50,20 @@ def files_of(root: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.fixture(scope="module")
+def tuned_once(indexed_by_model: ModelIndex, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    path = tmp_path_factory.mktemp("tuned") / "root"
+    shutil.copytree(indexed_by_model.root.path, path)
+    options = ("--root", str(path), "tune", "--size", "4", "--examples", "2", "--yes", "--json")
+    done = CliRunner().invoke(app, options, env={KEY_VARIABLE: KEY})
+    return path, json.loads(done.stdout)["name"]
+
+
 @pytest.fixture
-def tuned(model_index: ModelIndex, call: Call) -> Iterator[Tuned]:
-    outcome = call("--root", model_index.root.path, "tune", "--size", "4", "--examples", "2", "--yes", "--json")
-    yield Tuned(model_index.root.path, model_index.server, json.loads(outcome.out)["name"])
+def tuned(tuned_once: tuple[Path, str], model_index: ModelIndex, tmp_path: Path) -> Tuned:
+    path, name = tuned_once
+    shutil.copytree(path, tmp_path / "tuned")
+    return Tuned(tmp_path / "tuned", model_index.server, name)
 
 
 def test_tune_writes_beside_the_prompts_what_the_corpus_holds(model_index: ModelIndex, call: Call) -> None:
