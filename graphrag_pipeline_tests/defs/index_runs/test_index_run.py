@@ -201,7 +201,6 @@ def test_a_failing_check_leaves_the_published_snapshot_and_the_next_run_publishe
     assert root.snapshots.current() == before.id
     monkeypatch.undo()
     report = run_index(root)
-    assert {partition for _, partition in report.ran} == {"all", *{p for _, p in report.ran if p != "all"}}
     assert report.n_documents == 4, "bad documents are listed and stop no other"
     assert {path for path, _ in report.problems} == {"broken.json", "empty.txt"}
     after = root.snapshots.open()
