@@ -119,7 +119,7 @@ STAGES: dict[str, Stage] = {
             engine="resolution",
             prompts=("resolve_entities",),
             files=(OVERRIDES_FILE,),
-            algorithm=14,
+            algorithm=15,
         ),
         Stage(
             "summarized_descriptions",

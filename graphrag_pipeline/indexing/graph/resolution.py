@@ -5,7 +5,8 @@ simplified and traditional Chinese), `date` (one day in two forms), `possessive`
 qualifiers, a person's short name, plurals and spellings of a term), `acronym` and `fuzzy` (one letter). `embedding` and
 `verdict` come from `semantic_resolution.py`. The setting `resolution.rules` chooses among them. No rule merges titles
 that the user keeps apart. Types must agree (UNKNOWN agrees with all) and numbers must be equal. Where a name alone is
-not enough evidence, both titles must share a neighbor in the graph.
+not enough evidence, both titles must share a neighbor in the graph; titles that are merged count as one, so merges of
+people who meet confirm each other (collective resolution: Bhattacharya and Getoor 2007).
 
 A wrong merge is worse than a missed one, so an ambiguous title is not merged. `merge_proposals.py` reads titles,
 `resolve_titles` their neighbors; both are pure. A merge is a row in `entity_merges` and never changes mentions.
@@ -79,11 +80,18 @@ def resolve_titles(
         title -> its merge; the `into` of a merge is never merged itself.
     """
     chosen: dict[str, Merge] = {}
-    for proposal in sorted(proposals, key=lambda p: (RULES.index(p.rule), -n_mentions[p.into], p.title, p.into)):
-        confirmed = _confirm(proposal, neighbours)
-        ends = {proposal.title, _end(proposal.into, chosen)}
-        if confirmed and proposal.title not in chosen and len(ends) == 2 and not _parts(ends, apart, chosen):
-            chosen[proposal.title] = confirmed
+    left = sorted(proposals, key=lambda p: (RULES.index(p.rule), -n_mentions[p.into], p.title, p.into))
+    n_chosen = -1
+    while len(chosen) > n_chosen:  # a merge can give two others the neighbour that both meet
+        n_chosen, unconfirmed = len(chosen), []
+        for proposal in left:
+            confirmed = _confirm(proposal, neighbours, chosen)
+            ends = {proposal.title, _end(proposal.into, chosen)}
+            if confirmed is None:
+                unconfirmed.append(proposal)
+            elif proposal.title not in chosen and len(ends) == 2 and not _parts(ends, apart, chosen):
+                chosen[proposal.title] = confirmed
+        left = unconfirmed
     return {title: replace(merge, into=_end(merge.into, chosen)) for title, merge in chosen.items()}
 
 
@@ -98,11 +106,13 @@ def _parts(ends: set[str], apart: Collection[tuple[str, str]], chosen: Mapping[s
     return any({_end(a, chosen), _end(b, chosen)} == ends for a, b in apart)
 
 
-def _confirm(proposal: Merge, neighbours: Mapping[str, set[str]]) -> Merge | None:
+def _confirm(proposal: Merge, neighbours: Mapping[str, set[str]], chosen: Mapping[str, Merge]) -> Merge | None:
+    """Return a proposal with its whole evidence; None if it needs a neighbour that both titles meet and has none."""
     if not proposal.needs_neighbour:
         return proposal
-    ours, theirs = neighbours.get(proposal.title, set()), neighbours.get(proposal.into, set())
-    if proposal.into in ours:
+    met = ({_end(one, chosen) for one in neighbours.get(title, ())} for title in (proposal.title, proposal.into))
+    ours, theirs = met
+    if _end(proposal.into, chosen) in ours:
         return None  # titles related to each other are two entities
     shared = sorted(ours & theirs)
     if not shared:

@@ -16,6 +16,18 @@ def test_alias_needs_a_shared_neighbour_and_names_it() -> None:
     assert resolve_titles([proposal], near, counts)["SCROOGE"].evidence == "only full name; both meet BOB"
 
 
+def test_merged_neighbours_count_as_one() -> None:
+    proposals = [alias("BOB", "BOB CRATCHIT"), alias("ANN", "ANN LEE"), alias("EVE", "EVE DAY")]
+    near = {
+        "BOB": {"ANN", "LONDON"}, "BOB CRATCHIT": {"ANN LEE", "LONDON"}, "ANN": {"BOB", "EVE"}, "ANN LEE": {"BOB CRATCHIT"},
+        "EVE": {"ANN"}, "EVE DAY": {"LONDON"},
+    }  # fmt: skip
+    counts = {title: 1 for title in near}
+    merges = resolve_titles(proposals, near, counts)
+    assert {title: merge.into for title, merge in merges.items()} == {"BOB": "BOB CRATCHIT", "ANN": "ANN LEE"}
+    assert merges["ANN"].evidence == "only full name; both meet BOB CRATCHIT"
+
+
 def test_entities_that_a_person_keeps_apart_are_not_merged() -> None:
     proposals = [Merge("A", "C", "unicode", "", 1.0), Merge("B", "C", "alias", "", 1.0)]
     merges = resolve_titles(proposals, {}, {"A": 1, "B": 1, "C": 1}, apart=[("A", "B")])

@@ -9,7 +9,7 @@ import { GraphModel, keyOf } from "../parts/graph_model.js";
 import { GraphPicture, loadDrawing } from "../parts/graph_picture.js";
 
 const MOST_LISTED = 100;
-const TOP = 150; // entities of the first picture: their names still have room
+const TOP = [60, 120]; // entities of the first picture, narrow and wide: their names have room
 const COMMUNITIES = "communities";
 const STEP = 0.1;
 const MOVES = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, STEP], ArrowDown: [0, -STEP], "+": [0, 0, 0.8], "-": [0, 0, 1.25] };
@@ -74,7 +74,7 @@ export default class GraphPage extends Component {
     this.loaded = this.overview();
     return this.attempt(async () => {
       if (this.isTop()) {
-        const part = (await get("/graph", { ...this.wanted(), top: TOP })).graph;
+        const part = (await get("/graph", { ...this.wanted(), top: TOP[NARROW.matches ? 0 : 1] })).graph;
         this.model.clear();
         this.model.add({ ...part, nodes: part.nodes.map((node) => ({ ...node, x: node.x * this.wideness() })) });
         const [n, all] = [part.nodes.length, count(part.n_nodes, "entity", "entities")];
@@ -206,7 +206,7 @@ export default class GraphPage extends Component {
     const { params } = this.props.at;
     const listed = this.model.listed();
     const node = chosen ? this.model.nodes.get(chosen) : null;
-    const view = params.entity || !this.loaded ? null : this.isTop() ? "" : COMMUNITIES;
+    const view = this.isTop() ? "" : COMMUNITIES;
     return html`<${Title}>Graph</>
       <nav class="tabs" aria-label="Views">${[["", "Entities"], [COMMUNITIES, "Communities"]].map(([key, name]) =>
         html`<a href=${link("graph", "", { view: key, type: params.type })} aria-current=${key === view ? "page" : null} onClick=${this.leavePath}>${name}</a>`)}</nav>

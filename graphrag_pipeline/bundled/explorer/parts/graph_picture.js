@@ -27,7 +27,7 @@ export class GraphPicture {
     this.colors = readColors();
     this.sigma = new Sigma(this.graph, container, {
       itemSizesReference: "positions", zoomToSizeRatioFunction: (ratio) => ratio, zIndex: true, allowInvalidContainer: true,
-      labelFont: "Inter, system-ui, sans-serif", labelColor: { color: this.colors.text }, labelDensity: 0.8, labelGridCellSize: 110,
+      labelFont: "Inter, system-ui, sans-serif", labelColor: { color: this.colors.text }, labelGridCellSize: 110,
       nodeReducer: (key, data) => (this.lit && !this.lit.has(key) ? { ...data, color: this.colors.faded, label: null, forceLabel: false } : data),
       edgeReducer: (_, data) => this.edgeLook(data),
       labelRenderedSizeThreshold: 4, labelSize: LABEL_SIZE, minEdgeThickness: 0.9, minCameraRatio: 0.0005, maxCameraRatio: 3,
@@ -94,6 +94,7 @@ export class GraphPicture {
       if (!this.graph.hasNode(a) || !this.graph.hasNode(b)) continue;
       this.graph.addEdge(a, b, { a, b, size: this.edgeSize(model, a, b, weight / strongest), color: this.colors.edge, zIndex: 0 });
     }
+    this.sigma.setSetting("labelDensity", model.nodes.size > MOST_NAMED ? 0.8 : 0); // else names come in the order of nodes
     this.sigma.setSetting("hideEdgesOnMove", this.graph.size > MOST_MOVED);
     this.sigma.setGraph(this.graph);
     this.frame(model);
