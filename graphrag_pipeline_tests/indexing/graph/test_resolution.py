@@ -19,10 +19,10 @@ def test_alias_needs_a_shared_neighbour_and_names_it() -> None:
 def test_merged_neighbours_count_as_one() -> None:
     proposals = [alias("BOB", "BOB CRATCHIT"), alias("ANN", "ANN LEE"), alias("EVE", "EVE DAY")]
     near = {
-        "BOB": {"ANN", "LONDON"}, "BOB CRATCHIT": {"ANN LEE", "LONDON"}, "ANN": {"BOB", "EVE"}, "ANN LEE": {"BOB CRATCHIT"},
-        "EVE": {"ANN"}, "EVE DAY": {"LONDON"},
+        "BOB": {"ANN", "LONDON"}, "BOB CRATCHIT": {"ANN LEE", "LONDON"},
+        "ANN": {"BOB", "EVE"}, "ANN LEE": {"BOB CRATCHIT"}, "EVE": {"ANN"}, "EVE DAY": {"LONDON"},
     }  # fmt: skip
-    counts = {title: 1 for title in near}
+    counts = dict.fromkeys(near, 1)
     merges = resolve_titles(proposals, near, counts)
     assert {title: merge.into for title, merge in merges.items()} == {"BOB": "BOB CRATCHIT", "ANN": "ANN LEE"}
     assert merges["ANN"].evidence == "only full name; both meet BOB CRATCHIT"
