@@ -56,12 +56,12 @@ def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model
 
     def build(path: Path) -> None:
         prices = {"prompt_price": 1.0, "completion_price": 2.0}
-        run_index(make_model_root(path, server.base_url, n_articles=6, chat_model=prices))
+        with running_model_server() as another:  # so that every worker moves it to an endpoint of its own
+            run_index(make_model_root(path, another.base_url, n_articles=6, chat_model=prices))
 
     def reply(request: ReceivedRequest) -> object:
-        return index.script(request) if index and index.script else None
+        return index.script(request) if index.script else None
 
-    index: ModelIndex | None = None  # until it is built
     with running_model_server(reply) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv(KEY_VARIABLE, KEY)
         patch.delenv("DAGSTER_HOME", raising=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import environment
+from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
 from graphrag_pipeline_tests.support.machines import index
 from graphrag_pipeline_tests.support.roots import CAROL, make_root, put
 from graphrag_pipeline_tests.support.thoroughness import repetitions
@@ -22,14 +23,16 @@ import json, re, sys
 from pathlib import Path
 from graphrag_pipeline import GraphIndex
 
-stop = Path(sys.argv[2])
-answers = []
-while not (stop.exists() and answers):
+stop, ready = map(Path, sys.argv[2:])
+answers, is_last = [], False
+while not is_last:
+    is_last = stop.exists()  # then one more round, which reads the last edition
     with GraphIndex.open(sys.argv[1]) as index:
         for method in ("local", "basic", "global"):
             result = index.search("Which edition does Scrooge's register have?", method)
             shown = json.dumps(result.to_dict())
             answers.append([result.snapshot, sorted(set(re.findall(r"edition (\\d+)", shown)))])
+    ready.touch()
 print(json.dumps(answers))
 """
 
@@ -46,11 +49,13 @@ def test_two_readers_and_a_writer(tmp_path: Path) -> None:
     root, stop = make_root(tmp_path / "root"), tmp_path / "stop"
     editions = {write_edition(root, 1): "1"}
     program = [sys.executable, "-c", textwrap.dedent(READER), str(root.path), str(stop)]
+    ready = [tmp_path / "first", tmp_path / "second"]
     readers = [
-        subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
-        for _ in range(2)
+        subprocess.Popen([*program, one], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+        for one in ready
     ]
     try:
+        wait_until(lambda: all(one.exists() for one in ready) or any(one.poll() is not None for one in readers), 120)
         for edition in range(2, N_EDITIONS + 1):
             editions[write_edition(root, edition)] = str(edition)
             prune(root, 1, time.time(), False)
