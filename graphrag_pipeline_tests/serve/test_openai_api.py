@@ -160,10 +160,7 @@ def test_a_streamed_answer_is_the_whole_one(model_index: ModelIndex) -> None:
 
 def test_an_answer_that_breaks_off_goes_on_with_the_embedded_engine(model_index: ModelIndex) -> None:
     with serving(model_index) as (server, client):
-        other = {
-            "role": "user",
-            "content": "Who leads the council?",
-        }  # the first reply of an endpoint is passed on whole
+        other = {"role": "user", "content": "Where is Torbrook Water?"}  # an endpoint's first reply is passed on whole
         client.chat.completions.create(model="articles:local", messages=[other])
         model_index.script = of_chat(Fault("drop-midway"))
         chunks = list(client.chat.completions.create(model="articles:local", messages=[COUNCIL], stream=True))
