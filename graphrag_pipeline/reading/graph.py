@@ -229,10 +229,16 @@ def _loose_members(reader: SnapshotReader, row: int, children: np.ndarray, types
     return ordered
 
 
+def _relationships(reader: SnapshotReader, rows: np.ndarray) -> np.ndarray:
+    """Return the relationships of some entities that may be read."""
+    _, found = reader.snapshot.adjacency.of_all("entity_relationships", rows)
+    return found[reader.row_mask("relationships")[found]]
+
+
 def _neighbours(reader: SnapshotReader, rows: np.ndarray) -> np.ndarray:
     """Return the entities related to some entities, each once, by the weight of the strongest relationship."""
     adjacency = reader.snapshot.adjacency
-    _, relationships = adjacency.of_all("entity_relationships", rows)
+    relationships = _relationships(reader, rows)
     weights = np.tile(reader.column("relationships", "weight")[relationships], 2)
     ends = np.concatenate([adjacency.array(f"relationship_{end}")[relationships] for end in ("source", "target")])
     ends = ends.astype(np.int64)[np.lexsort((ends, -weights))]
@@ -300,7 +306,7 @@ def _community_edges(reader: SnapshotReader, rows: np.ndarray) -> tuple[GraphEdg
 
 def _entity_edges(reader: SnapshotReader, rows: np.ndarray, first: int) -> tuple[GraphEdge, ...]:
     adjacency = reader.snapshot.adjacency
-    relationships = np.unique(adjacency.of_all("entity_relationships", rows)[1])
+    relationships = np.unique(_relationships(reader, rows))
     pairs = np.stack([adjacency.array(f"relationship_{end}")[relationships] for end in ("source", "target")], axis=1)
     weights = reader.column("relationships", "weight")[relationships]
     return _join(rows, pairs, weights, reader.snapshot.n_rows("entities"), first)

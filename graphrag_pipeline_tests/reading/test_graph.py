@@ -9,7 +9,14 @@ import pytest
 
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_path, draw_surroundings
+from graphrag_pipeline.reading.graph import (
+    GraphPart,
+    draw_community,
+    draw_level,
+    draw_path,
+    draw_surroundings,
+    draw_top,
+)
 from graphrag_pipeline.reading.lookup import RecordNameError
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.corpora import small_index
@@ -103,3 +110,13 @@ def test_a_filter_shows_only_what_passes(reader: IndexReader) -> None:
         draw_path(passed, "Marley", "Tiny Tim")
     assert draw_level(passed, 0).edges == ()
     assert {node.size for node in draw_level(passed, 1).nodes} <= {1, 2}
+
+
+def test_a_relationship_that_does_not_pass_joins_nothing(reader: IndexReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = reader.where("path=a.txt")
+    assert titles(draw_top(passed, 9)) == ["SCROOGE", "MARLEY"] and draw_top(passed, 9).edges
+    mask = passed.row_mask
+    hidden = np.zeros(len(mask("relationships")), dtype=bool)  # both entities pass by another text unit
+    monkeypatch.setattr(passed, "row_mask", lambda table: hidden if table == "relationships" else mask(table))
+    assert titles(draw_surroundings(passed, "Scrooge", depth=3)) == ["SCROOGE"]
+    assert draw_top(passed, 9).edges == () and draw_path(passed, "Scrooge", "Marley").nodes == ()

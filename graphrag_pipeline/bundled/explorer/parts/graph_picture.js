@@ -240,7 +240,7 @@ export class GraphPicture {
 
   /** Return whether a name at a place would cover the disc of a community. */
   coversDisc(x, y, width, height) {
-    return this.graph.someNode((key, { x: ofDisc, y: down, size }) => {
+    return this.graph.order <= MOST_NAMED && this.graph.someNode((key, { x: ofDisc, y: down, size }) => {
       if (!key.startsWith("community")) return false;
       const [centre, edge] = [this.sigma.graphToViewport({ x: ofDisc, y: down }), this.sigma.graphToViewport({ x: ofDisc + size, y: down })];
       const beside = Math.max(x - centre.x, 0, centre.x - x - width);
