@@ -122,10 +122,11 @@ def draw_top(reader: SnapshotReader, n_most: int, types: Sequence[str] = ()) -> 
     """
     wanted = np.flatnonzero(_wanted_entities(reader, types))
     rows = wanted[np.lexsort((wanted, -reader.column("entities", "degree")[wanted]))][:n_most]
-    is_joined = np.zeros(len(rows), dtype=bool)
-    is_joined[[end for edge in _entity_edges(reader, rows, 0) for end in (edge.source, edge.target)]] = True
-    rows = rows[is_joined] if is_joined.any() else rows
     edges = _entity_edges(reader, rows, 0)
+    if edges:
+        joined = sorted({end for edge in edges for end in (edge.source, edge.target)})
+        place = {end: i for i, end in enumerate(joined)}
+        rows, edges = rows[joined], tuple(GraphEdge(place[e.source], place[e.target], e.weight) for e in edges)
     nodes = _entity_nodes(reader, rows, -1)
     if edges:
         places = _spread(np.array([(node.x, node.y) for node in nodes]), edges)

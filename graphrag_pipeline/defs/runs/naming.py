@@ -34,7 +34,7 @@ REVIEW_TAG = "graphrag/review"
 _HIDDEN_OPTIONS = {tag: f"{_HIDDEN}{tag.partition('/')[2]}" for tag in (RECLUSTER_TAG, ALLOW_REMOVAL_TAG, REVIEW_TAG)}
 """Options of a run that a user sets as a tag -> its form in runs that this package starts.
 
-Of our tags, these runs show what started them and their changed files, and no more: a list of runs has little room.
+Of our tags, these runs show what started them and, over the corpus, the changed files: a list of runs has little room.
 """
 
 APPROVED_TAG = f"{_HIDDEN}approved"
@@ -50,7 +50,7 @@ STARTED_BY_TAG = "graphrag/started_by"
 """Tag of a run of assets: id of the job run that started it. Dagster's own tag for that means a re-execution."""
 
 CHANGED_TAG = "graphrag/changed_files"
-"""Run tag: the changed files that the run indexes, at most three by name."""
+"""Tag of a run over the corpus: the changed files of all buckets, at most three by name."""
 
 KIND_TAG = "graphrag/kind"
 """Tag of a job and of its runs: what the job is for. The runs that a job starts have `STARTED_BY_TAG` instead."""

@@ -110,8 +110,8 @@ def _confirm(proposal: Merge, neighbours: Mapping[str, set[str]], chosen: Mappin
     """Return a proposal with its whole evidence; None if it needs a neighbour that both titles meet and has none."""
     if not proposal.needs_neighbour:
         return proposal
-    met = ({_end(one, chosen) for one in neighbours.get(title, ())} for title in (proposal.title, proposal.into))
-    ours, theirs = met
+    titles = (proposal.title, proposal.into)
+    ours, theirs = ({_end(one, chosen) for one in neighbours.get(title, ())} for title in titles)
     if _end(proposal.into, chosen) in ours:
         return None  # titles related to each other are two entities
     shared = sorted(ours & theirs)

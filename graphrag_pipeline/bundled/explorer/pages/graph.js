@@ -75,8 +75,9 @@ export default class GraphPage extends Component {
     return this.attempt(async () => {
       if (this.isTop()) {
         const part = (await get("/graph", { ...this.wanted(), top: TOP[NARROW.matches ? 0 : 1] })).graph;
+        const wideness = this.wideness();
         this.model.clear();
-        this.model.add({ ...part, nodes: part.nodes.map((node) => ({ ...node, x: node.x * this.wideness() })) });
+        this.model.add({ ...part, nodes: part.nodes.map((node) => ({ ...node, x: node.x * wideness })) });
         const [n, all] = [part.nodes.length, count(part.n_nodes, "entity", "entities")];
         const announced = n < part.n_nodes ? `${number(n)} of ${all}, those with most relationships` : all;
         return this.setState({ small: [], total: 0, levels: part.n_levels, chosen: null, path: null, announced });

@@ -3,7 +3,7 @@
 
 import { nameOf, typeWord } from "../core/text.js";
 import { fit, wrap } from "./graph_labels.js";
-import { groupOf } from "./graph_model.js";
+import { groupOf, keyOf } from "./graph_model.js";
 
 const LEAST_RADIUS = 0.25;
 const MORE_RADIUS = 0.3; // of the entity with most relationships
@@ -82,8 +82,8 @@ export class GraphPicture {
     this.isFlat = ![...model.nodes.keys()].some((key) => key.startsWith("community"));
     this.scale = this.isFlat ? Math.max(1, model.nodes.size / 70) : 1; // what is wider is seen from further away
     this.hues = model.hues();
-    const closed = [...model.nodes].filter(([key, node]) => node.kind === "community" && !model.open.has(key));
-    this.unit = Math.min(...closed.map(([, node]) => node.radius / Math.sqrt(node.size))); // areas of discs follow their sizes
+    const discs = [...model.nodes.values()].filter((node) => node.kind === "community" && !model.open.has(keyOf(node)));
+    this.unit = Math.min(...discs.map((node) => node.radius / Math.sqrt(node.size))); // areas of discs follow their sizes
     this.most = Math.max(1, ...[...model.nodes.values()].filter((node) => node.kind === "entity").map((node) => node.size));
     this.graph = this.emptyGraph(); // filled before sigma sees it, which would look at each change
     for (const [key, node] of model.nodes) {
