@@ -106,7 +106,8 @@ def test_an_updated_index_equals_a_rebuild(history: list[list[tuple[str, ...]]])
 
 
 def test_a_published_index_equals_a_rebuild_but_for_communities_and_wholly_after_a_recluster(tmp_path: Path) -> None:
-    articles = {article.name: f"{article.title}\n\n{article.text}\n" for article in iterate_articles(3)}
+    made = iterate_articles(repetitions(3, thorough=5))
+    articles = {article.name: f"{article.title}\n\n{article.text}\n" for article in made}
     last = max(articles)
     updated = make_root(tmp_path / "updated", {name: text for name, text in articles.items() if name != last})
     build_tables(updated, ALL_STAGES)

@@ -31,7 +31,7 @@ from graphrag_pipeline_tests.model_server import ModelServer, running_model_serv
 from graphrag_pipeline_tests.support.corpora.paged_document import make_manual
 from graphrag_pipeline_tests.support.models.model_clients import embedder
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root
-from graphrag_pipeline_tests.support.thoroughness import usually
+from graphrag_pipeline_tests.support.thoroughness import repetitions, usually
 
 SETTINGS = """storage:
   n_buckets: {n_buckets}
@@ -139,7 +139,7 @@ def test_averaged_vectors_are_compared_by_the_configured_model(tmp_path: Path, s
 def test_calls_of_an_index_run_over_buckets_with_copies_are_those_reported(
     tmp_path: Path, server: ModelServer, n_compared: int
 ) -> None:
-    root = make(tmp_path, server.base_url, n_compared=n_compared, n_buckets=4, n_copies=2)
+    root = make(tmp_path, server.base_url, n_compared=n_compared, n_buckets=4, n_copies=repetitions(2, thorough=3))
     (estimate,) = (
         found for found in estimate_index(root, find_stale(root, detect_input(root)))
         if found.stage == "text_unit_embeddings"

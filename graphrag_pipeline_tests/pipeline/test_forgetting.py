@@ -34,7 +34,7 @@ from graphrag_pipeline_tests.support.roots import (
     recluster,
     table_bytes,
 )
-from graphrag_pipeline_tests.support.thoroughness import usually
+from graphrag_pipeline_tests.support.thoroughness import repetitions, usually
 from graphrag_pipeline_tests.support.tuned_sets import EMPTY_SET
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 
@@ -177,7 +177,7 @@ def make_folding_root(path: Path, server: ModelServer) -> Root:
     return make_model_root(
         path,
         server.base_url,
-        n_articles=3,
+        n_articles=repetitions(3, thorough=6),
         extraction={"has_claims": True, "max_gleanings": 2},
         descriptions={"max_input_tokens": 100, "max_words": 10},
     )

@@ -587,17 +587,18 @@ def test_files_threads_and_order_of_many_rows_do_not_matter(tmp_path: Path) -> N
 
 
 def test_a_merge_by_ranges_in_files_equals_one_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_mentions(tmp_path, n_entity=150, n_relationship=500, n_names=30, seed=5)
+    n = repetitions(150, thorough=500)
+    write_mentions(tmp_path, n_entity=n, n_relationship=3 * n, n_names=repetitions(30, thorough=80), seed=5)
     mentions = [pq.read_table(tmp_path / name) for name in ("entity_mentions", "relationship_mentions")]
     in_memory = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS)
     monkeypatch.setattr(graph, "MAX_ROWS_IN_MEMORY", 0)
-    for range_rows in (10_000, 150, 7):
+    for range_rows in (10_000, repetitions(150, thorough=400), 7):
         monkeypatch.setattr(graph, "RANGE_ROWS", range_rows)
         folder = tmp_path / "it's [a] folder"
         by_ranges = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS, n_threads=3, folder=folder)
         assert by_ranges == in_memory
         assert not list(folder.iterdir())
-    assert in_memory["relationships"].num_rows > 150
+    assert in_memory["relationships"].num_rows > n
 
 
 @settings(max_examples=repetitions(4, thorough=10), deadline=None)

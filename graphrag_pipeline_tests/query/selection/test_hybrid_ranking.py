@@ -28,6 +28,7 @@ from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.corpora.retrieval_questions import ask_for_documents, write_articles_apart
 from graphrag_pipeline_tests.support.roots import open_built
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 QUESTION = "Who carried Tiny Tim upon his shoulder?"
 
@@ -121,9 +122,10 @@ def test_a_further_text_unit_that_matches_clearly_better_keeps_its_place() -> No
 
 
 def test_a_longer_list_begins_with_the_shorter_one(tmp_path) -> None:
-    articles = write_articles_apart(N_BY_VECTOR + 10)
-    with open_built(tmp_path / "root", {f"{i}.txt": one["text"][:400] for i, one in enumerate(articles)}) as index:
-        for asked in ask_for_documents(articles, 10, 1):
+    articles = write_articles_apart(repetitions(N_BY_VECTOR + 10, thorough=2 * N_BY_VECTOR))
+    n = repetitions(400, thorough=800)
+    with open_built(tmp_path / "root", {f"{i}.txt": one["text"][:n] for i, one in enumerate(articles)}) as index:
+        for asked in ask_for_documents(articles, repetitions(10, thorough=20), 1):
             longest = rank_text_units(index, asked.question, 4 * N_BY_VECTOR)
             assert longest
             assert [score for _, score in longest] == sorted((score for _, score in longest), reverse=True)

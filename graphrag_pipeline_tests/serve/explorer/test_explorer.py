@@ -199,7 +199,8 @@ def test_a_phone_has_filters_behind_a_disclosure_no_treemap_and_a_box_that_cover
     browser.execute_script("scrollTo(0, 0)")
     assert browser.execute_script(f"{box}.bottom") <= browser.execute_script("return innerHeight"), "asking is at hand"
     browser.execute_script("scrollTo(0, document.body.scrollHeight)")
-    assert browser.execute_script(seen, ".follow-ups") <= browser.execute_script(f"{box}.top") + 1
+    for last in (".turn .actions", ".follow-ups"):
+        assert browser.execute_script(seen, last) <= browser.execute_script(f"{box}.top") + 1
 
 
 def test_a_menu_leads_to_the_pages_on_a_narrow_screen(browser: Any, server: str) -> None:
